@@ -21,6 +21,7 @@ mod lists;
 mod malformed_input;
 mod merge;
 mod metadata;
+mod policies;
 mod report;
 mod schema_keywords;
 mod script;
@@ -103,6 +104,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         cel_rules::behaviours(),
         webhooks::behaviours(),
         conversion::behaviours(),
+        policies::behaviours(),
     ]
     .concat()
 }

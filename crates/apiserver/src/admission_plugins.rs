@@ -21,14 +21,16 @@ pub enum AdmissionPlugin {
     CertificateSigning,
     CertificateSubjectRestriction,
     DefaultIngressClass,
+    MutatingAdmissionPolicy,
     MutatingAdmissionWebhook,
+    ValidatingAdmissionPolicy,
     ValidatingAdmissionWebhook,
     ResourceQuota,
 }
 
 impl AdmissionPlugin {
     /// All of them, in the order in which they are asked: that of the reference, whatever order they are named in.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 19] = [
         Self::NamespaceLifecycle,
         Self::LimitRanger,
         Self::ServiceAccount,
@@ -43,14 +45,16 @@ impl AdmissionPlugin {
         Self::CertificateSigning,
         Self::CertificateSubjectRestriction,
         Self::DefaultIngressClass,
+        Self::MutatingAdmissionPolicy,
         Self::MutatingAdmissionWebhook,
+        Self::ValidatingAdmissionPolicy,
         Self::ValidatingAdmissionWebhook,
         Self::ResourceQuota,
     ];
 }
 
 /// Those of a stock API server that this one does not have, or has always.
-const OTHERS: [&str; 24] = [
+const OTHERS: [&str; 22] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -61,7 +65,6 @@ const OTHERS: [&str; 24] = [
     "ImagePolicyWebhook",
     "JobValidation",
     "LimitPodHardAntiAffinityTopology",
-    "MutatingAdmissionPolicy",
     "NamespaceAutoProvision",
     "NamespaceExists",
     "NodeDeclaredFeatureValidator",
@@ -74,7 +77,6 @@ const OTHERS: [&str; 24] = [
     "PodTopologyLabels",
     "StorageObjectInUseProtection",
     "TaintNodesByCondition",
-    "ValidatingAdmissionPolicy",
 ];
 
 /// Why a name is not that of an [`AdmissionPlugin`].

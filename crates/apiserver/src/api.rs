@@ -195,6 +195,11 @@ impl Api {
         self.0.authorizer.allows(&asked).await
     }
 
+    /// What in the expressions of a ValidatingAdmissionPolicy does not fit the types that the policy is about.
+    pub fn check_policy_types(&self, policy: &serde_json::Value) -> Vec<crate::ExpressionWarning> {
+        crate::admission_policies::check_types(&self.0.registry.served(), policy)
+    }
+
     /// What it stores everything in.
     pub fn store(&self) -> &Arc<Store> {
         &self.0.store

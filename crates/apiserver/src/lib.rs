@@ -18,7 +18,8 @@
 //! | `authorization` | who may do what: Node, RBAC and webhooks |
 //! | `flow_control` | whose requests wait when there are too many |
 //! | `faults` | what goes wrong on purpose |
-//! | `admission_plugins`, `admission_webhooks` | the names of admission plug-ins; the webhooks that are configured, and how they are asked |
+//! | `admission_plugins`, `match_resources` | the names of admission plug-ins; which requests webhooks and policies are about |
+//! | `admission_webhooks`, `admission_policies` | the webhooks that are configured, and how they are asked; policies, and what they decide |
 //! | `authentication`, `accounts` | tokens, and those of service accounts |
 //! | `http` | bodies and responses |
 //! | `audit` | who asked for what, as a policy says |
@@ -38,6 +39,7 @@
 mod accounts;
 mod admission;
 mod admission_plugins;
+mod admission_policies;
 mod admission_webhooks;
 mod api;
 mod audit;
@@ -60,6 +62,7 @@ mod following;
 mod http;
 mod jwt;
 mod kinds;
+mod match_resources;
 mod metrics;
 mod object;
 mod openapi;
@@ -81,6 +84,7 @@ mod x509;
 
 pub use admission::QuotaUsage;
 pub use admission_plugins::{AdmissionPlugin, InvalidPlugin};
+pub use admission_policies::ExpressionWarning;
 pub use api::{Api, Config, ResourceAccess};
 pub use audit::{AuditConfig, AuditLog, AuditPolicy, InvalidAuditPolicy};
 pub use authentication::{

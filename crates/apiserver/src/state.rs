@@ -2,6 +2,7 @@
 
 use crate::accounts::Accounts;
 use crate::admission_plugins::{AdmissionPlugin, DisabledPlugins};
+use crate::admission_policies::Policies;
 use crate::admission_webhooks::Webhooks;
 use crate::audit::{AuditConfig, Auditor};
 use crate::authentication::{Authentication, StaticTokens};
@@ -66,6 +67,8 @@ pub(crate) struct ApiState {
     pub(crate) dialer: Arc<Dialer>,
     /// Those who are asked about what is written.
     pub(crate) webhooks: Webhooks,
+    /// What expressions say about what is written.
+    pub(crate) policies: Policies,
     /// Cancelled when the API stops: watches end.
     pub(crate) stopped: CancellationToken,
 }
@@ -117,6 +120,7 @@ impl ApiState {
             .expect("the definitions' own resource is built in");
         let dialer = Arc::new(Dialer::new());
         Self {
+            policies: Policies::new(store.clone()),
             webhooks: Webhooks::new(store.clone(), dialer.clone()),
             dialer,
             faults: Faults::new(store.clone()),

@@ -58,6 +58,7 @@ const ACCOUNTS: &[(&str, &str)] = &[
     ("serviceaccount-controller", "service-account-controller"),
     ("statefulset-controller", "statefulset-controller"),
     ("ttl-after-finished-controller", "ttl-after-finished-controller"),
+    ("validatingadmissionpolicy-status-controller", "validatingadmissionpolicy-status-controller"),
     ("volumeattributesclass-protection-controller", "volumeattributesclass-protection-controller"),
 ];
 

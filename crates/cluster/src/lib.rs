@@ -51,6 +51,7 @@ mod slow_start;
 mod statefulset;
 mod throttle;
 mod time;
+mod validatingadmissionpolicy_status;
 mod volume;
 
 pub use cluster::{Cluster, SettleError};
@@ -87,6 +88,7 @@ pub fn controllers(manager: Manager, settings: &Settings) -> Manager {
         |manager, _| clusterrole_aggregation::add(manager),
         |manager, _| flow_control::add(manager),
         |manager, settings| certificates::add(manager, settings),
+        |manager, settings| validatingadmissionpolicy_status::add(manager, settings),
         |manager, _| node_lifecycle::add(manager),
         |manager, _| replicaset::add(manager),
         |manager, _| deployment::add(manager),

@@ -36,7 +36,10 @@ pub mod structural;
 pub mod validate;
 pub mod yaml;
 
-pub use cel::{AuthorizerAnswers, AuthorizerCheck, AuthorizerDecision, Evaluated, Expression, VariableType};
+pub use cel::{
+    AuthorizerAnswers, AuthorizerCheck, AuthorizerDecision, Composition, Environment, Evaluated, Evaluation,
+    Expression, VariableType,
+};
 pub use field::{ErrorKind, FieldError, Path};
 pub use go::quote;
 pub use quantity::{ParseQuantityError, Quantity};

@@ -134,7 +134,7 @@ pub(crate) fn forbidden(operation: &Operation<'_>, object: &Value, why: &str) ->
         text(object, &["metadata", "name"]),
         text(object, &["metadata", "generateName"]),
     ];
-    let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+    let name = names.into_iter().find(|name| !name.is_empty()).unwrap_or("Unknown");
     Status::forbidden(operation.resource.named(), name, why)
 }
 

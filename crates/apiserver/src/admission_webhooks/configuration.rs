@@ -1,10 +1,10 @@
 //! The stored webhook configurations, as they are asked.
 
 use super::metrics::Metrics;
-use super::rule::Rule;
 use crate::dial::Dialer;
 use crate::following::{Following, Index};
 use crate::kinds::match_conditions::MatchConditions;
+use crate::match_resources::{MatchResources, Rule};
 use crate::object::{list, text};
 use crate::webhook_client::{Caller, ClientConfig, Network};
 use serde::Deserialize;
@@ -97,13 +97,10 @@ pub(crate) struct Webhook {
     pub(crate) name: String,
     /// Tells it from all others.
     pub(crate) uid: String,
-    pub(crate) rules: Vec<Rule>,
     /// Whether the request goes on without its answer.
     pub(crate) fails_open: bool,
-    /// Whether a rule about one version of a resource is about all of them.
-    pub(crate) equivalent: bool,
-    pub(crate) namespaces: Labels,
-    pub(crate) objects: Labels,
+    /// What it is asked about.
+    pub(crate) matching: MatchResources,
     /// Whether it may be asked about what is not to happen.
     pub(crate) asked_in_dry_runs: bool,
     pub(crate) timeout: Duration,
@@ -122,11 +119,14 @@ impl Webhook {
         Self {
             uid: format!("{configuration}/{}/{index}", written.name),
             configuration: configuration.to_owned(),
-            rules: written.rules.unwrap_or_default(),
             fails_open: written.failure_policy.as_deref() == Some("Ignore"),
-            equivalent: written.match_policy.as_deref() != Some("Exact"),
-            namespaces: selector(&written.namespace_selector),
-            objects: selector(&written.object_selector),
+            matching: MatchResources {
+                rules: written.rules.unwrap_or_default(),
+                excluded: Vec::new(),
+                equivalent: written.match_policy.as_deref() != Some("Exact"),
+                namespaces: selector(&written.namespace_selector),
+                objects: selector(&written.object_selector),
+            },
             asked_in_dry_runs: matches!(written.side_effects.as_deref(), Some("None" | "NoneOnDryRun")),
             timeout: Duration::from_secs(seconds),
             review_versions: written.admission_review_versions,

@@ -1,7 +1,6 @@
 //! Admission webhooks: other servers that are asked whether an object may be written, and what it is to be.
 //!
 //! - `configuration`: the stored configurations as they are asked, an index that follows the store
-//! - `rule`: which requests a webhook is asked about
 //! - `review`: the question and the answer; `call`: how it is asked; `refusal`: what its failure means
 //! - `metrics`: what is counted
 //!
@@ -12,11 +11,9 @@ mod configuration;
 mod metrics;
 mod refusal;
 mod review;
-mod rule;
 
 pub(crate) use call::NoAnswer;
 pub(crate) use configuration::{Webhook, Webhooks};
 pub(crate) use metrics::{Called, ErrorType, WebhookType};
 pub(crate) use refusal::{denied, failed, no_dry_run};
 pub(crate) use review::{Question, Reply};
-pub(crate) use rule::{Rule, RuleSubject};

@@ -1,7 +1,8 @@
 //! A new object, from mutating admission to the store.
 
 use super::{
-    commit, crd_lifecycle, encode, escalation, mutating_admission, prepare, validate, validating_admission,
+    commit, crd_lifecycle, encode, escalation, mutating_admission, policy_params, prepare, validate,
+    validating_admission,
 };
 use crate::object::text;
 use crate::operation::{Operation, Outcome};
@@ -16,6 +17,7 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     escalation::check(operation, &object, None).await?;
     prepare::create(operation, &mut object);
     validate::create(operation, &object)?;
+    policy_params::check(operation, &object, None).await?;
     operation.warn(validate::warnings(operation, &object, None));
     validating_admission::validate(operation, &object, None).await?;
     if let Some(rules) = resource.rules.filter(|_| operation.subresource.is_empty()) {

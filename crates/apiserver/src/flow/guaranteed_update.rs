@@ -3,8 +3,8 @@
 
 use super::create::store_new;
 use super::{
-    authorize, commit, convert, crd_lifecycle, encode, escalation, managed, mutating_admission, prepare,
-    validate, validating_admission,
+    authorize, commit, convert, crd_lifecycle, encode, escalation, managed, mutating_admission,
+    policy_params, prepare, validate, validating_admission,
 };
 use crate::authorization::{Attributes, On, ResourceAttributes};
 use crate::object::{at, child, text};
@@ -115,6 +115,7 @@ pub(crate) async fn guaranteed_update(
         check_version(operation, &mut new, &entry)?;
         prepare::update(operation, &mut new, &live);
         validate::update(operation, &new, &live)?;
+        policy_params::check(operation, &new, Some(&live)).await?;
         operation.warn(validate::warnings(operation, &new, Some(&live)));
         match change.view() {
             None => validating_admission::validate(operation, &new, Some(&live)).await?,

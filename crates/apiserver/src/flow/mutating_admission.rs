@@ -1,17 +1,20 @@
 //! Mutating admission: what may still change an object, or refuse it, before it is prepared and validated.
 //!
 //! Run once per attempt of the compare-and-swap, on the object as it was read in that attempt, and never under a lock of the
-//! store: webhooks are asked here. If one of them changed the object, the plug-ins have a second look, and so have the webhooks
-//! that want it.
+//! store: webhooks are asked here, after the policies. If one of either changed the object, the plug-ins have a second look, and
+//! so have the policies and webhooks that want it.
 
-use super::prepare;
-use super::webhooks::{self, Admitted, Rounds};
+use super::webhooks::{self, Admitted};
+use super::{policies, prepare};
 use crate::admission::{self, namespace_lifecycle};
 use crate::admission_plugins::AdmissionPlugin;
+use crate::admission_policies::BoundPolicy;
+use crate::admission_webhooks::Webhook;
 use crate::object::{child, list, put, text};
 use crate::operation::Operation;
 use crate::status::Status;
 use serde_json::Value;
+use std::sync::Arc;
 use windlass_schema::apply::entries;
 
 /// Admits an object that is to be created, or to be what `old` was.
@@ -21,21 +24,14 @@ pub(crate) async fn mutate(
     old: Option<&Value>,
 ) -> Result<(), Status> {
     plug_ins(operation, object, old).await?;
-    if !webhooks::mutates(operation) {
-        return Ok(());
-    }
-    let asked = operation.api.webhooks.mutating();
-    if asked.is_empty() {
-        return Ok(());
-    }
+    let Some(mut others) = Others::of(operation) else { return Ok(()) };
     let owners = object.pointer("/metadata/managedFields").cloned();
     let admitted = Admitted::write(operation, object, old);
-    let mut rounds = Rounds::default();
-    if !webhooks::mutate(&asked, &admitted, Some(object), &mut rounds, 0).await? {
+    if !others.mutate(&admitted, object, 0).await? {
         return Ok(());
     }
     plug_ins(operation, object, old).await?;
-    webhooks::mutate(&asked, &admitted, Some(object), &mut rounds, 1).await?;
+    others.mutate(&admitted, object, 1).await?;
     keep_owners(operation, object, owners);
     prepare::owners(operation, object, true);
     match object.get("metadata").is_some() && operation.resource.namespaced {
@@ -44,26 +40,52 @@ pub(crate) async fn mutate(
     }
 }
 
-/// Asks only webhooks: about what a request shows of an object that is written by other means, or about what is sent and
+/// Asks only policies and webhooks: about what a request shows of an object that is written by other means, or about what is sent and
 /// stored nowhere.
 pub(crate) async fn mutate_view(
     operation: &Operation<'_>,
     view: &mut Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
-    if !webhooks::mutates(operation) {
-        return Ok(());
-    }
-    let asked = operation.api.webhooks.mutating();
-    if asked.is_empty() {
-        return Ok(());
-    }
+    let Some(mut others) = Others::of(operation) else { return Ok(()) };
     let admitted = Admitted::write(operation, view, old);
-    let mut rounds = Rounds::default();
-    if webhooks::mutate(&asked, &admitted, Some(view), &mut rounds, 0).await? {
-        webhooks::mutate(&asked, &admitted, Some(view), &mut rounds, 1).await?;
+    if others.mutate(&admitted, view, 0).await? {
+        others.mutate(&admitted, view, 1).await?;
     }
     Ok(())
+}
+
+/// The policies and webhooks that may change an object, and what is remembered of them between two rounds.
+struct Others {
+    policies: Arc<[Arc<BoundPolicy>]>,
+    webhooks: Arc<[Arc<Webhook>]>,
+    rounds: (policies::Rounds, webhooks::Rounds),
+}
+
+impl Others {
+    /// None if there are none.
+    fn of(operation: &Operation<'_>) -> Option<Self> {
+        let policies = policies::mutates(operation);
+        let webhooks = match webhooks::mutates(operation) {
+            true => operation.api.webhooks.mutating(),
+            false => Arc::new([]),
+        };
+        let any = !policies.is_empty() || !webhooks.is_empty();
+        any.then(|| Self { policies, webhooks, rounds: Default::default() })
+    }
+
+    /// Whether one of them changed the object.
+    async fn mutate(
+        &mut self,
+        admitted: &Admitted<'_>,
+        object: &mut Value,
+        round: usize,
+    ) -> Result<bool, Status> {
+        let (first, then) = &mut self.rounds;
+        let by_policy = policies::mutate(&self.policies, admitted, object, first, round > 0).await?;
+        let by_webhook = webhooks::mutate(&self.webhooks, admitted, Some(object), then, round).await?;
+        Ok(by_policy || by_webhook)
+    }
 }
 
 /// The built-in plug-ins.
@@ -102,7 +124,7 @@ pub(crate) async fn delete_object(
         return Ok(());
     }
     let admitted = Admitted::delete(operation, old, given);
-    webhooks::mutate(&asked, &admitted, None, &mut Rounds::default(), 0).await.map(drop)
+    webhooks::mutate(&asked, &admitted, None, &mut webhooks::Rounds::default(), 0).await.map(drop)
 }
 
 /// Who owns which field stays what it was if a webhook left behind what cannot be read.

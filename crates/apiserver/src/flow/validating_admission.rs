@@ -3,8 +3,8 @@
 //! Run once per attempt of the compare-and-swap, on the object as it was read in that attempt, and never under a lock of the
 //! store: webhooks are asked here. Quotas are charged last, when nobody else can refuse.
 
-use super::quota;
 use super::webhooks::{self, Admitted};
+use super::{policies, quota};
 use crate::admission;
 use crate::operation::Operation;
 use crate::status::Status;
@@ -18,6 +18,7 @@ pub(crate) async fn validate(
 ) -> Result<(), Status> {
     trace(operation, false);
     admission::validate(operation, new, old).await?;
+    policies::validate(operation, Some(new), || Admitted::write(operation, new, old)).await?;
     webhooks::validate(operation, Some(new), || Admitted::write(operation, new, old)).await?;
     charge(operation, new, old).await
 }
@@ -30,12 +31,14 @@ pub(crate) async fn validate_view(
 ) -> Result<(), Status> {
     trace(operation, false);
     admission::validate(operation, new, Some(old)).await?;
+    policies::validate(operation, Some(shown), || Admitted::write(operation, shown, Some(before))).await?;
     webhooks::validate(operation, Some(shown), || Admitted::write(operation, shown, Some(before))).await?;
     charge(operation, new, Some(old)).await
 }
 
-/// Asks webhooks alone, about what is sent and stored nowhere.
+/// Asks policies and webhooks alone, about what is sent and stored nowhere.
 pub(crate) async fn validate_unstored(operation: &Operation<'_>, sent: &Value) -> Result<(), Status> {
+    policies::validate(operation, Some(sent), || Admitted::write(operation, sent, None)).await?;
     webhooks::validate(operation, Some(sent), || Admitted::write(operation, sent, None)).await
 }
 
@@ -50,6 +53,7 @@ async fn charge(operation: &Operation<'_>, new: &Value, old: Option<&Value>) -> 
 pub(crate) async fn delete(operation: &Operation<'_>, old: &Value, given: &Value) -> Result<(), Status> {
     trace(operation, true);
     admission::delete(operation, old).await?;
+    policies::validate(operation, None, || Admitted::delete(operation, old, given)).await?;
     webhooks::validate(operation, None, || Admitted::delete(operation, old, given)).await
 }
 

@@ -103,14 +103,14 @@ fn variables() -> [(&'static str, VariableType<'static>); 6] {
     [
         ("object", VariableType::Dyn),
         ("oldObject", VariableType::Dyn),
-        ("namespaceObject", VariableType::Dyn),
+        ("namespaceObject", VariableType::Declared("kubernetes.Namespace", &NAMESPACE)),
         ("request", VariableType::Declared("kubernetes.AdmissionRequest", &REQUEST)),
         ("authorizer", VariableType::Authorizer),
         ("authorizer.requestResource", VariableType::RequestResource),
     ]
 }
 
-static REQUEST: LazyLock<Schema> = LazyLock::new(|| {
+pub(super) static REQUEST: LazyLock<Schema> = LazyLock::new(|| {
     let text = json!({"type": "string"});
     let texts = json!({"type": "array", "items": text});
     let names = |names: [&str; 3]| {
@@ -131,6 +131,30 @@ static REQUEST: LazyLock<Schema> = LazyLock::new(|| {
         "dryRun": {"type": "boolean"}, "options": any,
     }});
     Schema::from_json(&schema).expect("the schema of a request is valid")
+});
+
+/// What expressions may know of a namespace.
+pub(super) static NAMESPACE: LazyLock<Schema> = LazyLock::new(|| {
+    let (text, number) = (json!({"type": "string"}), json!({"type": "integer"}));
+    let time = json!({"type": "string", "format": "date-time"});
+    let (texts, pairs) =
+        (json!({"type": "array", "items": text}), json!({"type": "object", "additionalProperties": text}));
+    let metadata = json!({"type": "object", "properties": {
+        "name": text, "generateName": text, "namespace": text, "labels": pairs, "annotations": pairs, "UID": text,
+        "creationTimestamp": time, "deletionGracePeriodSeconds": number, "deletionTimestamp": time,
+        "generation": number, "resourceVersion": text, "finalizers": texts,
+    }});
+    let condition = json!({"type": "object", "properties": {
+        "status": text, "type": text, "lastTransitionTime": time, "message": text, "reason": text,
+    }});
+    let schema = json!({"type": "object", "properties": {
+        "metadata": metadata,
+        "spec": {"type": "object", "properties": {"finalizers": texts}},
+        "status": {"type": "object", "properties": {
+            "conditions": {"type": "array", "items": condition}, "phase": text,
+        }},
+    }});
+    Schema::from_json(&schema).expect("the schema of a namespace is valid")
 });
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! - `checks`, and a file per theme: functions where a condition demands one
 //! - `field_selectors`: what objects can be selected by
 //! - `defaults`, `validate`: rows about Go structs, which one `walk` finds wherever they are in an object
-//! - `match_conditions`: what match conditions of admission webhooks know, in CEL
+//! - `match_conditions`, `policy_expressions`: what match conditions of admission webhooks, and policies, know in CEL
 //! - `convert`: kinds that are served in other groups or versions than they are stored in
 //!
 //! What the types themselves are (OpenAPI, and the tags of Go's structs) is in `facts`, and
@@ -23,6 +23,7 @@ mod go_format;
 pub(crate) mod match_conditions;
 mod pod_update;
 pub(crate) mod pods;
+pub(crate) mod policy_expressions;
 mod prepare;
 pub(crate) mod resources;
 mod rows;

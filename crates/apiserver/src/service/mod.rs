@@ -10,8 +10,8 @@ use crate::discovery;
 use crate::faults::{Delivery, RequestInfo, Verdict};
 use crate::flow::audit;
 use crate::flow::authorize::{Action, NotPermitted, permitted_and_audited};
+use crate::flow::connect_admission;
 use crate::flow::impersonate::impersonate;
-use crate::flow::webhooks;
 use crate::http::ApiBody;
 use crate::http::response::{self, failure, plain, success, warned};
 use crate::http::websocket::WebSocketUpgrade;
@@ -280,7 +280,7 @@ impl ApiService {
                 name.unwrap_or_default(),
             )
         };
-        let admitted = webhooks::connect(&operation, path, &query).await;
+        let admitted = connect_admission::connect(&operation, path, &query).await;
         let warnings = std::mem::take(&mut *operation.warnings.lock());
         match admitted {
             Ok(changed) => Ok(changed.unwrap_or(query)),

@@ -5,6 +5,7 @@
 
 mod change;
 mod compare;
+mod configuration;
 mod conflict;
 mod fields_v1;
 mod fieldset;
@@ -24,6 +25,7 @@ mod values;
 mod tests;
 
 pub use change::{WouldChange, would_change, would_change_owning};
+pub use configuration::merge_configuration;
 pub use conflict::{Conflict, ConflictCause, Conflicts};
 pub use fields_v1::FieldsError;
 pub use fieldset::{FieldSet, Filter, Pattern};

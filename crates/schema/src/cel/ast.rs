@@ -44,8 +44,8 @@ pub(super) enum Kind {
     List(Vec<(Expr, bool)>),
     /// Keys and values, each with whether it is optional.
     Map(Vec<(Expr, Expr, bool)>),
-    /// `Name{field: value}`: no such type can be made in a rule.
-    Message(String),
+    /// `Name{field: value}`: only where a policy mutates are there types that can be made so.
+    Message(Box<Message>),
     Fold(Box<Fold>),
 }
 
@@ -54,6 +54,21 @@ pub(super) struct Select {
     pub operand: Expr,
     pub field: String,
     pub test: bool,
+    pub optional: bool,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Message {
+    pub name: String,
+    pub fields: Vec<MessageField>,
+}
+
+/// A field of what is made, and where its value begins.
+#[derive(Debug, Clone)]
+pub(super) struct MessageField {
+    pub at: usize,
+    pub name: String,
+    pub value: Expr,
     pub optional: bool,
 }
 
@@ -104,7 +119,8 @@ impl Kind {
     pub(super) fn deepest(&self) -> u16 {
         let most = |parts: &mut dyn Iterator<Item = &Expr>| parts.map(|part| part.depth).max().unwrap_or(0);
         match self {
-            Self::Literal(_) | Self::Ident(_) | Self::Message(_) => 0,
+            Self::Literal(_) | Self::Ident(_) => 0,
+            Self::Message(message) => most(&mut message.fields.iter().map(|field| &field.value)),
             Self::Select(select) => select.operand.depth,
             Self::Logic(_, terms) => most(&mut terms.iter()),
             Self::Choice(parts) => most(&mut parts.iter()),
@@ -145,7 +161,8 @@ impl Expr {
     /// The nodes right below.
     fn parts(&self) -> Vec<&Expr> {
         match &self.kind {
-            Kind::Literal(_) | Kind::Message(_) | Kind::Ident(_) => Vec::new(),
+            Kind::Literal(_) | Kind::Ident(_) => Vec::new(),
+            Kind::Message(message) => message.fields.iter().map(|field| &field.value).collect(),
             Kind::Select(select) => vec![&select.operand],
             Kind::Logic(_, terms) => terms.iter().collect(),
             Kind::Choice(parts) => parts.iter().collect(),

@@ -1,7 +1,8 @@
 //! The type checker: does an expression fit the types of its variables? Errors have the texts of cel-go.
 
-use super::ast::{Call, Expr, Fold, Kind, Literal, Select, Shape};
+use super::ast::{Call, Expr, Fold, Kind, Literal, Message, Select, Shape};
 use super::estimate::Types;
+use super::library::jsonpatch::ESCAPE_KEY;
 use super::signature::{Function, function};
 use super::types::{Known, ObjectType, Type, less_specific};
 use super::{Complaint, Complaints, escape};
@@ -10,14 +11,19 @@ use crate::pattern::{self, Pattern};
 /// How many complaints are told at most.
 const MOST_COMPLAINTS: usize = 100;
 
-/// The type of the expression, given those of its variables.
-pub(super) fn check(expression: &Expr, variables: &[(&str, Type)]) -> Result<Checked, Complaints> {
+/// The type of the expression, given those of its variables; `patches` is whether it may make objects and patches.
+pub(super) fn check(
+    expression: &Expr,
+    variables: &[(&str, Type)],
+    patches: bool,
+) -> Result<Checked, Complaints> {
     let scope = variables.iter().map(|(name, found)| ((*name).to_owned(), found.clone())).collect();
     let mut checker = Checker {
         scope,
         known: Known::default(),
         complaints: Vec::new(),
         exempt: 0,
+        patches,
         broken: None,
         types: Types::new(),
     };
@@ -47,6 +53,8 @@ struct Checker {
     complaints: Vec<Complaint>,
     /// Within how many calls the items of a list may have different types.
     exempt: usize,
+    /// Whether objects and patches may be made.
+    patches: bool,
     /// Why no program can be made of what is otherwise in order.
     broken: Option<String>,
     types: Types,
@@ -103,7 +111,7 @@ impl Checker {
                 Type::List(joined.unwrap_or_else(|| self.known.fresh()).into())
             }
             Kind::Map(entries) => self.map(entries),
-            Kind::Message(name) => self.undeclared(expr.at, name),
+            Kind::Message(message) => self.message(expr, message),
             Kind::Fold(fold) => self.fold(expr, fold),
         }
     }
@@ -153,6 +161,27 @@ impl Checker {
         }
     }
 
+    fn message(&mut self, expr: &Expr, message: &Message) -> Type {
+        let Some(made) = ObjectType::made(&message.name).filter(|_| self.patches) else {
+            return self.undeclared(expr.at, &message.name);
+        };
+        for field in &message.fields {
+            let found = self.check(&field.value);
+            let found = if field.optional { self.unwrap(field.at, found) } else { found };
+            let Some(wanted) = field_of(&made, &field.name) else {
+                self.complain(field.at, format!("undefined field '{}'", field.name));
+                continue;
+            };
+            if !self.known.assign(&found, wanted) {
+                let (name, found) = (&field.name, self.known.resolve(&found, true));
+                let why =
+                    format!("expected type of field '{name}' is '{wanted}' but provided type is '{found}'");
+                self.complain(field.at, why);
+            }
+        }
+        Type::Object(made.into())
+    }
+
     fn logic(&mut self, terms: &[Expr]) -> Type {
         let found: Vec<Type> = terms.iter().map(|term| self.check(term)).collect();
         let mut result = Type::Bool;
@@ -177,6 +206,7 @@ impl Checker {
         let prefix = target.qualified();
         if let Some(name) = prefix.map(|prefix| format!("{prefix}.{}", call.function))
             && function(&name).is_some()
+            && (self.patches || name != ESCAPE_KEY)
         {
             return self.resolve_call(expr.at, &name, false, given);
         }
@@ -402,10 +432,12 @@ impl Checker {
 
 /// A field by its name; words of the language need no escape where a field is meant.
 fn field_of<'a>(object: &'a ObjectType, name: &str) -> Option<&'a Type> {
+    static ANY: Type = Type::Dyn;
     object
         .fields
         .get(name)
         .or_else(|| escape::is_reserved(name).then(|| object.fields.get(&format!("__{name}__")))?)
+        .or_else(|| object.open.then_some(&ANY))
 }
 
 fn instance(given: &Type, letters: &[Type]) -> Type {

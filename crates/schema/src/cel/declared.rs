@@ -26,7 +26,7 @@ pub(super) fn declare(schema: &Schema, name: &str) -> Option<Type> {
                 Some((escaped, declared))
             });
             let fields = fields.collect();
-            Type::Object(Arc::new(ObjectType { name: name.to_owned(), fields }))
+            Type::Object(Arc::new(ObjectType { name: name.to_owned(), fields, open: false }))
         }
         schema::Type::String => match schema.format.as_deref() {
             Some("byte") => Type::Bytes,

@@ -31,6 +31,18 @@ pub(super) fn equal(one: &Value<'_>, other: &Value<'_>, meter: &mut Meter) -> Re
         (Value::Optional(Some(one)), Value::Optional(Some(other))) => equal(one, other, meter)?,
         (Value::List(_) | Value::Items(_), Value::List(_) | Value::Items(_)) => lists(one, other, meter)?,
         (Value::Map(_) | Value::Object(_), Value::Map(_) | Value::Object(_)) => maps(one, other, meter)?,
+        (Value::Made(one), Value::Made(other)) => {
+            if one.name != other.name || one.fields.len() != other.fields.len() {
+                return Ok(false);
+            }
+            for (name, value) in &one.fields {
+                match other.get(name) {
+                    Some(other) if equal(value, other, meter)? => {}
+                    _ => return Ok(false),
+                }
+            }
+            true
+        }
         _ => compare(one, other).ok().flatten() == Some(Ordering::Equal),
     })
 }

@@ -93,6 +93,7 @@ impl Estimator<'_> {
             Kind::Call(call) => self.call(call, expr),
             Kind::List(items) => self.list(items, expr),
             Kind::Map(entries) => self.map(entries, expr),
+            // No rule can make any.
             Kind::Message(_) => self.told(40, Vec::new(), None, self.found(expr)),
             Kind::Fold(fold) => self.fold(fold, expr),
         }

@@ -1,21 +1,35 @@
 //! The evaluator of checked expressions. Every step counts against the cost limit; operators that are not strict are evaluated here.
 
-use super::ast::{Call, Expr, Fold, Kind, Literal, Select, Shape};
+use super::ast::{Call, Expr, Fold, Kind, Literal, Message, Select, Shape};
+use super::composition::Lazy;
 use super::equal::{compare, equal};
 use super::library::{Run, regex};
 use super::signature::function;
 use super::types::Type;
-use super::value::{Entries, Failure, Key, Meter, Outcome, Text, Value};
+use super::value::{Entries, Failure, Key, Made, Meter, Outcome, Text, Value};
 use std::cmp::Ordering;
 use std::rc::Rc;
 
 /// The variables that an expression sees, the innermost last.
 pub(super) struct Evaluator<'a> {
-    pub scope: Vec<(&'a str, Value<'a>)>,
+    scope: Vec<(&'a str, Value<'a>)>,
     pub meter: Meter,
+    /// How many of the variables are there from the start.
+    given: usize,
+    /// Those of a policy.
+    lazy: Option<Lazy<'a>>,
 }
 
 impl<'a> Evaluator<'a> {
+    pub(super) fn new(scope: Vec<(&'a str, Value<'a>)>, meter: Meter) -> Self {
+        Self { given: scope.len(), scope, meter, lazy: None }
+    }
+
+    /// The same, for an expression that may ask for variables of a policy.
+    pub(super) fn composed(scope: Vec<(&'a str, Value<'a>)>, meter: Meter, lazy: Lazy<'a>) -> Self {
+        Self { lazy: Some(lazy), ..Self::new(scope, meter) }
+    }
+
     pub(super) fn evaluate(&mut self, expr: &'a Expr) -> Outcome<'a> {
         match &expr.kind {
             Kind::Literal(literal) => Ok(constant(literal)),
@@ -30,7 +44,7 @@ impl<'a> Evaluator<'a> {
             Kind::Call(call) => self.call(call),
             Kind::List(items) => self.list(items),
             Kind::Map(entries) => self.map(entries),
-            Kind::Message(name) => Err(Failure::new(format!("unknown type: {name}"))),
+            Kind::Message(message) => self.message(message),
             Kind::Fold(fold) => self.fold(fold),
         }
     }
@@ -69,7 +83,10 @@ impl<'a> Evaluator<'a> {
             Value::Optional(Some(inner)) => ((*inner).clone(), true),
             other => (other, false),
         };
-        let found = field(&operand, &select.field)?;
+        let found = match operand {
+            Value::Variables => self.variable(&select.field).transpose()?,
+            operand => field(&operand, &select.field)?,
+        };
         match (found, select.test, wrapped || select.optional) {
             (found, true, _) => Ok(Value::Bool(found.is_some())),
             (Some(found), _, true) => Ok(found.some()),
@@ -77,6 +94,22 @@ impl<'a> Evaluator<'a> {
             (Some(found), _, false) => Ok(found),
             (None, _, false) => Err(Failure::new(format!("no such key: {}", select.field))),
         }
+    }
+
+    /// A variable of a policy, which sees nothing that a macro binds.
+    fn variable(&self, name: &str) -> Option<Outcome<'a>> {
+        self.lazy.as_ref()?.get(name, &self.scope[..self.given])
+    }
+
+    fn message(&mut self, message: &'a Message) -> Outcome<'a> {
+        self.meter.charge(40)?;
+        let mut fields = Vec::with_capacity(message.fields.len());
+        for field in &message.fields {
+            let value = self.evaluate(&field.value)?;
+            let value = if field.optional { unwrapped(value)? } else { Some(value) };
+            fields.extend(value.map(|value| (field.name.as_str(), value)));
+        }
+        Ok(Value::Made(Rc::new(Made { name: &message.name, fields })))
     }
 
     /// Does the name begin with a variable?
@@ -349,6 +382,7 @@ fn field<'a>(operand: &Value<'a>, name: &str) -> Result<Option<Value<'a>>, Failu
     match operand {
         Value::Object(object) => object.find(name),
         Value::Map(entries) => Ok(entries.get(&Key::String(Text::Owned(name.into()))).cloned()),
+        Value::Made(made) => Ok(made.get(name).cloned()),
         // Nothing has no fields, and may be asked for them.
         Value::Null => Ok(None),
         _ => Err(Failure::no_such_overload()),

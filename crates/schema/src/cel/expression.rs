@@ -15,7 +15,8 @@ use std::rc::Rc;
 #[derive(Debug)]
 pub struct Expression {
     source: String,
-    expression: Expr,
+    pub(super) expression: Expr,
+    pub(super) found: Type,
     output: String,
 }
 
@@ -51,16 +52,22 @@ impl Expression {
     /// # Errors
     /// What is wrong, and where, as Kubernetes shows it.
     pub fn compile(source: &str, variables: &[(&str, VariableType<'_>)]) -> Result<Self, String> {
+        let declared = variables.iter().map(|(name, kind)| (*name, kind.declared())).collect::<Vec<_>>();
+        Self::declared(source, &declared, false)
+    }
+
+    /// The same with variables of these types; `patches` is whether it may make objects and patches.
+    pub(super) fn declared(source: &str, variables: &[(&str, Type)], patches: bool) -> Result<Self, String> {
         let characters: Vec<char> = source.chars().collect();
         let shown = |complaints: Complaints| complaints.shown(&characters);
         let mut expression = parse::parse(&characters).map_err(shown)?;
-        let declared = variables.iter().map(|(name, kind)| (*name, kind.declared())).collect::<Vec<_>>();
-        let checked = check::check(&expression, &declared).map_err(shown)?;
+        let checked = check::check(&expression, variables, patches).map_err(shown)?;
         if let Some(why) = checked.broken {
             return Err(why);
         }
         unescape_keys(&mut expression);
-        Ok(Self { source: source.to_owned(), expression, output: checked.found.to_string() })
+        let output = checked.found.declared_name();
+        Ok(Self { source: source.to_owned(), expression, found: checked.found, output })
     }
 
     /// As it was written.
@@ -111,7 +118,7 @@ impl Expression {
         let asking = |check, said| Value::Authorizer(Rc::new(Asking { answers, check, said }));
         scope.push((AUTHORIZER, asking(AuthorizerCheck::default(), Said::Nothing)));
         scope.push((REQUEST_RESOURCE, asking(on.clone(), Said::Resource)));
-        let mut evaluator = Evaluator { scope, meter: Meter::new(MOST_COST) };
+        let mut evaluator = Evaluator::new(scope, Meter::new(MOST_COST));
         let value = evaluator.evaluate(&self.expression);
         if let Some(wanted) = answers.take_wanted() {
             return Evaluated::Unanswered(Box::new(wanted));
@@ -124,11 +131,13 @@ impl Expression {
 }
 
 /// What the authorizer, and it about the resource of a request, are called.
-const AUTHORIZER: &str = "authorizer";
-const REQUEST_RESOURCE: &str = "authorizer.requestResource";
+pub(super) const AUTHORIZER: &str = "authorizer";
+pub(super) const REQUEST_RESOURCE: &str = "authorizer.requestResource";
 
 /// The variables that have values.
-fn scope<'a>(values: &[(&'a str, VariableType<'a>, &'a Json)]) -> Result<Vec<(&'a str, Value<'a>)>, Failure> {
+pub(super) fn scope<'a>(
+    values: &[(&'a str, VariableType<'a>, &'a Json)],
+) -> Result<Vec<(&'a str, Value<'a>)>, Failure> {
     let mut scope = Vec::with_capacity(values.len() + 2);
     for (name, kind, json) in values {
         let value = match *kind {
@@ -146,7 +155,7 @@ fn scope<'a>(values: &[(&'a str, VariableType<'a>, &'a Json)]) -> Result<Vec<(&'
 }
 
 impl VariableType<'_> {
-    fn declared(&self) -> Type {
+    pub(super) fn declared(&self) -> Type {
         match self {
             Self::Object(name, schema) => declare(schema, name).unwrap_or(Type::Dyn),
             Self::AnyMap => Type::Map(Type::String.into(), Type::Dyn.into()),
@@ -174,7 +183,7 @@ fn any<'a>(json: &'a Json, number: &dyn Fn(&serde_json::Number) -> Value<'a>) ->
     }
 }
 
-fn as_json(value: &Value<'_>) -> Option<Json> {
+pub(super) fn as_json(value: &Value<'_>) -> Option<Json> {
     Some(match value {
         Value::Null => Json::Null,
         Value::Bool(truth) => (*truth).into(),
@@ -193,6 +202,10 @@ fn as_json(value: &Value<'_>) -> Option<Json> {
             }
             Json::Object(fields)
         }
+        Value::Made(made) => {
+            let fields = made.fields.iter().map(|(name, value)| Some(((*name).to_owned(), as_json(value)?)));
+            Json::Object(fields.collect::<Option<_>>()?)
+        }
         Value::Unknown(json) => (*json).clone(),
         _ => return None,
     })
@@ -203,7 +216,8 @@ fn unescape_keys(expression: &mut Expr) {
     let mut parts = vec![expression];
     while let Some(part) = parts.pop() {
         match &mut part.kind {
-            Kind::Literal(_) | Kind::Ident(_) | Kind::Message(_) => {}
+            Kind::Literal(_) | Kind::Ident(_) => {}
+            Kind::Message(message) => parts.extend(message.fields.iter_mut().map(|field| &mut field.value)),
             Kind::Select(select) => {
                 if let Some(plain) = escape::unescape(&select.field) {
                     select.field = plain.into_owned();

@@ -15,6 +15,7 @@
 
 mod ast;
 mod check;
+mod composition;
 mod data;
 mod declared;
 mod equal;
@@ -31,6 +32,7 @@ mod size;
 mod types;
 mod value;
 
+pub use composition::{Composition, Environment, Evaluation};
 pub use expression::{Evaluated, Expression, VariableType};
 pub use library::authorizer::{AuthorizerAnswers, AuthorizerCheck, AuthorizerDecision};
 
@@ -117,7 +119,8 @@ impl Program {
         let expression = parse::parse(&characters).map_err(refused)?;
         let this = declared.this.clone();
         let old = if optional_old { Type::Optional(this.clone().into()) } else { this.clone() };
-        let checked = check::check(&expression, &[("self", this), ("oldSelf", old)]).map_err(refused)?;
+        let checked =
+            check::check(&expression, &[("self", this), ("oldSelf", old)], false).map_err(refused)?;
         let fits = match wanted {
             Wanted::Bool => checked.found == Type::Bool,
             Wanted::String => checked.found == Type::String,
@@ -180,7 +183,7 @@ impl Program {
             }
             Err(failure) => return (Err(failure), 1),
         }
-        let mut evaluator = Evaluator { scope, meter: Meter::new(MOST_COST) };
+        let mut evaluator = Evaluator::new(scope, Meter::new(MOST_COST));
         let outcome = evaluator.evaluate(&self.expression);
         (outcome.and_then(read), evaluator.meter.cost)
     }

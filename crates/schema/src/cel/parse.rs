@@ -1,6 +1,8 @@
 //! The parser: a syntax tree from an expression's text, with operators by precedence and macros expanded where they are called.
 
-use super::ast::{Call, Expr, Fold, Kind, Literal, MOST_DEPTH, MOST_NODES, Select, Shape};
+use super::ast::{
+    Call, Expr, Fold, Kind, Literal, MOST_DEPTH, MOST_NODES, Message, MessageField, Select, Shape,
+};
 use super::lex::{Placed, Token, tokens};
 use super::{Complaint, Complaints};
 use std::sync::OnceLock;
@@ -319,17 +321,18 @@ impl Parser {
             name = format!("{name}.{}", self.name()?);
         }
         let at = self.expect("{")?;
+        let mut fields = Vec::new();
         while self.take_sign("}").is_none() {
-            self.take_sign("?");
-            self.name()?;
-            self.expect(":")?;
-            self.expression()?;
+            let optional = self.take_sign("?").is_some();
+            let name = self.name()?;
+            let at = self.expect(":")?;
+            fields.push(MessageField { at, name, value: self.expression()?, optional });
             if self.take_sign(",").is_none() {
                 self.expect("}")?;
                 break;
             }
         }
-        self.node(at, Kind::Message(name))
+        self.node(at, Kind::Message(Box::new(Message { name, fields })))
     }
 
     fn number(&mut self, at: usize, negative: bool) -> Read<Expr> {

@@ -37,6 +37,24 @@ pub(super) enum Type {
 pub(super) struct ObjectType {
     pub name: String,
     pub fields: BTreeMap<String, Type>,
+    /// Whether it has fields of any name beside these, of any type.
+    pub open: bool,
+}
+
+impl ObjectType {
+    /// What an expression of a policy may make, by its name: a patch, or an object and what is in it.
+    pub(super) fn made(name: &str) -> Option<Self> {
+        let object = name == OBJECT || name.strip_prefix(OBJECT).is_some_and(|rest| rest.starts_with('.'));
+        let fields = match name {
+            JSON_PATCH => {
+                let texts = ["op", "path", "from"].map(|name| (name.to_owned(), Type::String));
+                texts.into_iter().chain([("value".to_owned(), Type::Dyn)]).collect()
+            }
+            _ if object => BTreeMap::new(),
+            _ => return None,
+        };
+        Some(Self { name: name.to_owned(), fields, open: object })
+    }
 }
 
 impl PartialEq for ObjectType {
@@ -45,6 +63,8 @@ impl PartialEq for ObjectType {
     }
 }
 
+pub(super) const OBJECT: &str = "Object";
+pub(super) const JSON_PATCH: &str = "JSONPatch";
 pub(super) const URL: &str = "kubernetes.URL";
 pub(super) const IP: &str = "net.IP";
 pub(super) const CIDR: &str = "net.CIDR";
@@ -111,6 +131,14 @@ impl Type {
             Self::Map(..) | Self::Object(_) => "map",
             Self::Optional(_) => "optional_type",
             Self::Opaque(name) => name,
+        }
+    }
+
+    /// Its name in full, as an expression is told that must evaluate to another.
+    pub(super) fn declared_name(&self) -> String {
+        match self {
+            Self::Null | Self::Timestamp | Self::Duration => self.runtime_name().to_owned(),
+            other => other.to_string(),
         }
     }
 

@@ -43,6 +43,23 @@ pub(crate) enum Value<'a> {
     /// Who may do what, as far as it is said what is asked.
     Authorizer(Rc<Asking<'a>>),
     Decision(Rc<AuthorizerDecision>),
+    /// What an expression of a policy made.
+    Made(Rc<Made<'a>>),
+    /// The variables of a policy, each of which is evaluated when it is first asked for.
+    Variables,
+}
+
+/// An object, or a patch, and its fields as they were given.
+#[derive(Debug)]
+pub(crate) struct Made<'a> {
+    pub name: &'a str,
+    pub fields: Vec<(&'a str, Value<'a>)>,
+}
+
+impl<'a> Made<'a> {
+    pub(super) fn get(&self, name: &str) -> Option<&Value<'a>> {
+        self.fields.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
 }
 
 /// The entries of a map that an expression made.
@@ -155,6 +172,10 @@ impl Failure {
         Self { class: Class::Unanswered, text: "the authorizer has not answered".to_owned() }
     }
 
+    pub(super) fn is_unanswered(&self) -> bool {
+        self.class == Class::Unanswered
+    }
+
     /// Does it end the evaluation, whatever else could have decided?
     pub(super) fn is_final(&self) -> bool {
         matches!(self.class, Class::Cost | Class::Unanswered)
@@ -238,6 +259,9 @@ impl<'a> Value<'a> {
             Self::Unknown(_) => "unknown",
             Self::Authorizer(asking) => asking.type_name(),
             Self::Decision(_) => types::DECISION,
+            Self::Made(made) if made.name == types::JSON_PATCH => types::JSON_PATCH,
+            Self::Made(_) => types::OBJECT,
+            Self::Variables => "kubernetes.variables",
         }
     }
 

@@ -4,9 +4,10 @@ use super::Admitted;
 use super::matching::Invocation;
 use super::request::shown_request;
 use crate::admission_webhooks::{Called, WebhookType};
-use crate::authorization::{Attributes, Authorizer, Decision, On, Refusal, ResourceAttributes};
+use crate::authorization::{Attributes, Decision, On, Refusal, ResourceAttributes};
 use crate::flow::convert;
 use crate::kinds::match_conditions::{ConditionVariables, Holds};
+use crate::operation::Operation;
 use crate::request::Identity;
 use crate::status::Status;
 use serde_json::Value;
@@ -30,15 +31,8 @@ pub(super) async fn hold(
     let seen = ConditionVariables {
         object: object.map(std::borrow::Cow::into_owned).unwrap_or_default(),
         old: old.map(std::borrow::Cow::into_owned).unwrap_or_default(),
-        request: shown_request(invocation, admitted),
-        on: AuthorizerCheck {
-            group: operation.resource.group.clone(),
-            resource: operation.resource.plural.clone(),
-            subresource: operation.subresource.clone(),
-            namespace: admitted.namespace.clone(),
-            name: admitted.name.clone(),
-            ..AuthorizerCheck::default()
-        },
+        request: shown_request(&invocation.resource, admitted),
+        on: admitted.request_resource(),
     };
     let mut answers = AuthorizerAnswers::default();
     let began = Clock::real().moment();
@@ -49,7 +43,7 @@ pub(super) async fn hold(
             Holds::Failed(failed) => break (!webhook.fails_open, failed),
             // What a check costs bounds how many there are.
             Holds::Unanswered(check) => {
-                let decision = asked(&operation.api.authorizer, operation.identity, &check).await;
+                let decision = ask_authorizer(operation, &check).await;
                 answers.learn(*check, decision);
             }
         }
@@ -63,10 +57,14 @@ pub(super) async fn hold(
     }
 }
 
-async fn asked(authorizer: &Authorizer, user: &Identity, check: &AuthorizerCheck) -> AuthorizerDecision {
+/// What the authorizers say to a question of an expression.
+pub(in crate::flow) async fn ask_authorizer(
+    operation: &Operation<'_>,
+    check: &AuthorizerCheck,
+) -> AuthorizerDecision {
     let account;
     let identity = match &check.service_account {
-        None => user,
+        None => operation.identity,
         Some((namespace, name)) => {
             account = Identity::service_account(namespace, name);
             &account
@@ -86,7 +84,7 @@ async fn asked(authorizer: &Authorizer, user: &Identity, check: &AuthorizerCheck
         }),
     };
     let attributes = Attributes { identity, verb: &check.verb, on };
-    match authorizer.authorize(&attributes).await {
+    match operation.api.authorizer.authorize(&attributes).await {
         Decision::Allow(by) => {
             AuthorizerDecision { allowed: true, reason: by.to_string(), error: String::new() }
         }

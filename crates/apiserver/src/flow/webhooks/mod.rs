@@ -3,19 +3,19 @@
 //! - `matching`: which webhooks a request concerns, and in which version of its resource; `conditions`: their match conditions
 //! - `request`: the request as reviews and conditions show it
 //! - `mutating`, `validating`: the order, and the answers
-//! - `connect`: what leads to a node
 //!
 //! They are asked once per attempt of the compare-and-swap, and each for no longer than the request has time.
 
 mod conditions;
-mod connect;
 mod matching;
 mod mutating;
 mod request;
 mod validating;
 
-pub(crate) use connect::connect;
-pub(super) use mutating::{Rounds, mutate};
+pub(super) use conditions::ask_authorizer;
+pub(super) use matching::{Invocation, matched};
+pub(super) use mutating::{Rounds, decoded, mutate};
+pub(super) use request::{kind_of, shown_request};
 pub(crate) use validating::validate;
 
 use crate::admission_plugins::AdmissionPlugin;
@@ -23,9 +23,8 @@ use crate::admission_webhooks::{NoAnswer, Question, Reply, Webhook};
 use crate::object::{text, uid};
 use crate::operation::Operation;
 use crate::status::Status;
-use matching::Invocation;
-use request::shown_request;
 use serde_json::{Map, Value, json};
+use windlass_schema::AuthorizerCheck;
 
 /// What is being done to an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,7 +93,7 @@ impl<'a> Admitted<'a> {
         Self::new(operation, Verb::Delete, &operation.name, Some(old), options)
     }
 
-    fn new(
+    pub(super) fn new(
         operation: &'a Operation<'a>,
         verb: Verb,
         name: &str,
@@ -124,6 +123,19 @@ impl<'a> Admitted<'a> {
         resource.group == "admissionregistration.k8s.io" && EXEMPT.contains(&resource.plural.as_str())
     }
 
+    /// What the request is about, as an authorizer is asked.
+    pub(super) fn request_resource(&self) -> AuthorizerCheck {
+        let operation = self.operation;
+        AuthorizerCheck {
+            group: operation.resource.group.clone(),
+            resource: operation.resource.plural.clone(),
+            subresource: operation.subresource.clone(),
+            namespace: self.namespace.clone(),
+            name: self.name.clone(),
+            ..AuthorizerCheck::default()
+        }
+    }
+
     /// Adds audit annotations of a webhook.
     fn annotate(&self, webhook: &Webhook, reply: &Reply) {
         let Some(audited) = &self.operation.audited else { return };
@@ -142,7 +154,7 @@ impl<'a> Admitted<'a> {
     ) -> Result<Reply, Unanswered> {
         let webhook = &invocation.webhook;
         let operation = self.operation;
-        let mut request = shown_request(invocation, self);
+        let mut request = shown_request(&invocation.resource, self);
         request["object"] = json!(object);
         request["oldObject"] = json!(old);
         let question = Question::new(webhook, request, uid()).map_err(|why| {
@@ -185,7 +197,7 @@ pub(super) fn mutates(operation: &Operation<'_>) -> bool {
     asks(operation, AdmissionPlugin::MutatingAdmissionWebhook)
 }
 
-fn asks(operation: &Operation<'_>, plugin: AdmissionPlugin) -> bool {
+pub(super) fn asks(operation: &Operation<'_>, plugin: AdmissionPlugin) -> bool {
     operation.asks_webhooks && !operation.api.disabled_admission_plugins.contains(plugin)
 }
 

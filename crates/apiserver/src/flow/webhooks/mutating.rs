@@ -220,8 +220,8 @@ fn patch_of(reply: &Reply) -> Result<Option<Value>, Failure> {
     }
 }
 
-/// What a webhook made of an object, read as one of its kind, with its defaults.
-fn decoded(
+/// What a webhook or a policy made of an object, read as one of its kind, with its defaults.
+pub(in crate::flow) fn decoded(
     resource: &Resource,
     admitted: &Admitted<'_>,
     patched: Value,

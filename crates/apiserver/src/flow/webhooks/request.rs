@@ -1,19 +1,18 @@
 //! The request as reviews and match conditions show it.
 
 use super::Admitted;
-use super::matching::Invocation;
 use crate::request::Identity;
 use crate::resource::Resource;
 use serde_json::{Value, json};
 
-/// All of it but the objects and what tells one review from another.
-pub(super) fn shown_request(invocation: &Invocation, admitted: &Admitted<'_>) -> Value {
+/// All of it but the objects and what tells one review from another; told as one about `resource`.
+pub(in crate::flow) fn shown_request(resource: &Resource, admitted: &Admitted<'_>) -> Value {
     let operation = admitted.operation;
     let subresource = operation.subresource.as_str();
-    let (kind, resource) = names(&invocation.resource, subresource);
+    let (kind, shown) = names(resource, subresource);
     let (request_kind, request_resource) = names(&operation.resource, subresource);
     let mut request = json!({
-        "kind": kind, "resource": resource,
+        "kind": kind, "resource": shown,
         "requestKind": request_kind, "requestResource": request_resource,
         "operation": admitted.verb.name(),
         "userInfo": user(operation.identity),
@@ -43,7 +42,7 @@ fn names(resource: &Resource, subresource: &str) -> (Value, Value) {
 }
 
 /// The group, the version and the kind of what is sent to a resource or to a subresource, which may be of another kind.
-pub(super) fn kind_of<'a>(resource: &'a Resource, subresource: &str) -> (&'a str, &'a str, &'a str) {
+pub(in crate::flow) fn kind_of<'a>(resource: &'a Resource, subresource: &str) -> (&'a str, &'a str, &'a str) {
     let own = (resource.group.as_str(), resource.version.as_str(), resource.kind.as_str());
     if subresource.is_empty() {
         return own;

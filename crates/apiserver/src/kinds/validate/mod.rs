@@ -3,6 +3,7 @@
 //! Most of it is rows: a struct, a field, and a check. What depends on more than one field is a function of its struct, in
 //! a file per theme. One walk over an object and its type finds all of them, wherever they are.
 
+mod admission_policies;
 mod check;
 mod container;
 mod limits;

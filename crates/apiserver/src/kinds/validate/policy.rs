@@ -1,6 +1,6 @@
 //! Who may do what, what is admitted, and what goes first.
 
-use super::check::{in_go, is_empty};
+use super::check::in_go;
 use super::{Object, flag, has, invalid, list, number, part, word};
 use serde_json::Value;
 use windlass_schema::field::{FieldError, Path};
@@ -99,97 +99,6 @@ pub(super) fn priority(class: &Object, path: &Path, errors: &mut Vec<FieldError>
     } else if value > 1_000_000_000 {
         let why = "maximum allowed value of a user defined priority is 1000000000";
         errors.push(FieldError::forbidden(&path.child("value"), why));
-    }
-}
-
-/// What a policy is about must be known.
-fn constraints(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    let path = path.child("matchConstraints");
-    match part(spec, "matchConstraints") {
-        None => errors.push(FieldError::required(&path, "")),
-        Some(matched) if list(matched, "resourceRules").is_empty() => {
-            errors.push(FieldError::required(&path.child("resourceRules"), ""));
-        }
-        Some(_) => {}
-    }
-}
-
-pub(super) fn mutating_policy(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    const KNOWN: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
-    constraints(spec, path, errors);
-    let matched = part(spec, "matchConstraints").map_or(&[][..], |matched| list(matched, "resourceRules"));
-    for operation in matched.iter().filter_map(Value::as_object).flat_map(|rule| list(rule, "operations")) {
-        let text = operation.as_str().unwrap_or_default();
-        if !KNOWN.contains(&text) {
-            let path = path.child("matchConstraints").child("resourceRules").child("operations");
-            errors.push(FieldError::not_supported(&path, text, &KNOWN));
-        }
-    }
-    if list(spec, "mutations").is_empty() {
-        let why = "mutations must contain at least one item";
-        errors.push(FieldError::required(&path.child("mutations"), why));
-    }
-    match word(spec, "reinvocationPolicy") {
-        "" => errors.push(FieldError::required(&path.child("reinvocationPolicy"), "")),
-        "IfNeeded" | "Never" => {}
-        other => {
-            let path = path.child("reinvocationPolicy");
-            errors.push(FieldError::not_supported(&path, other, &["IfNeeded", "Never"]));
-        }
-    }
-}
-
-pub(super) fn mutation(mutation: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    let kinds = [("JSONPatch", "jsonPatch"), ("ApplyConfiguration", "applyConfiguration")];
-    let given = word(mutation, "patchType");
-    let at = path.child("patchType");
-    if given.is_empty() {
-        errors.push(FieldError::required(&at, ""));
-        return;
-    }
-    if !kinds.iter().any(|(kind, _)| *kind == given) {
-        errors.push(FieldError::not_supported(&at, given, &["ApplyConfiguration", "JSONPatch"]));
-        return;
-    }
-    for (kind, field) in kinds {
-        match (kind == given, has(mutation, field)) {
-            (true, false) => {
-                let why = format!("must be specified when patchType is {given}");
-                errors.push(FieldError::required(&path.child(field), why));
-            }
-            (false, true) => {
-                let why = format!("must not be specified when patchType is {given}");
-                errors.push(FieldError::invalid(&path.child(field), format!("{{{field}}}"), why));
-            }
-            _ => {}
-        }
-    }
-}
-
-pub(super) fn admission_policy(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    constraints(spec, path, errors);
-    let missing = |field: &str| is_empty(spec.get(field).unwrap_or(&Value::Null));
-    if missing("validations") && missing("auditAnnotations") {
-        let why = "validations or auditAnnotations must contain at least one item";
-        errors.extend(
-            ["validations", "auditAnnotations"].map(|field| FieldError::required(&path.child(field), why)),
-        );
-    }
-}
-
-pub(super) fn admission_binding(spec: &Object, path: &Path, errors: &mut Vec<FieldError>) {
-    let actions = list(spec, "validationActions");
-    for (index, action) in actions.iter().enumerate() {
-        if actions[..index].contains(action) {
-            let path = path.child("validationActions").index(index);
-            errors.push(FieldError::duplicate(&path, action.clone()));
-        }
-    }
-    let has = |action: &str| actions.iter().any(|given| given.as_str() == Some(action));
-    if has("Deny") && has("Warn") {
-        let why = "must not contain both Deny and Warn (repeating the same validation failure information in the API response \
-                   and headers serves no purpose)";
-        errors.push(FieldError::invalid(&path.child("validationActions"), actions.to_vec(), why));
     }
 }
 

@@ -7,8 +7,8 @@ use super::check::Check::{
 };
 use super::check::{address, domain_path, driver, network, outer_address, port_name};
 use super::{
-    container, limits, network as networks, placement, pod, policy, schedule, security, service, storage,
-    volume, webhooks, workload,
+    admission_policies, container, limits, network as networks, placement, pod, policy, schedule, security,
+    service, storage, volume, webhooks, workload,
 };
 use windlass_schema::names::{label, qualified, subdomain};
 
@@ -225,7 +225,14 @@ pub(super) const FIELDS: &[(&str, &str, Check)] = &[
     ("admissionregistration.v1.MutatingAdmissionPolicySpec", "failurePolicy", OneOf(&["Fail", "Ignore"])),
     ("admissionregistration.v1.ParamKind", "apiVersion", Required("")),
     ("admissionregistration.v1.ParamKind", "kind", Required("")),
-    ("admissionregistration.v1.Validation", "expression", Required("expression is not specified")),
+    (
+        "admissionregistration.v1.Validation",
+        "reason",
+        OneOf(&["Forbidden", "Invalid", "RequestEntityTooLarge"]),
+    ),
+    ("admissionregistration.v1.MatchResources", "matchPolicy", OneOf(&["Equivalent", "Exact"])),
+    ("admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", "policyName", Named(subdomain)),
+    ("admissionregistration.v1.MutatingAdmissionPolicyBindingSpec", "policyName", Named(subdomain)),
     (
         "admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec",
         "validationActions",
@@ -346,12 +353,17 @@ pub(super) const STRUCTS: &[(&str, Whole)] = &[
     ("admissionregistration.v1.MutatingWebhook", webhooks::webhook),
     ("admissionregistration.v1.ValidatingWebhookConfiguration", webhooks::webhooks),
     ("admissionregistration.v1.MutatingWebhookConfiguration", webhooks::webhooks),
-    ("admissionregistration.v1.MutatingAdmissionPolicySpec", policy::mutating_policy),
-    ("admissionregistration.v1.Mutation", policy::mutation),
+    ("admissionregistration.v1.MutatingAdmissionPolicySpec", admission_policies::mutating_policy),
+    ("admissionregistration.v1.Mutation", admission_policies::mutation),
+    ("admissionregistration.v1.ValidatingAdmissionPolicy", admission_policies::validating_policy),
+    ("admissionregistration.v1.MutatingAdmissionPolicyBindingSpec", admission_policies::mutating_binding),
+    ("admissionregistration.v1.ParamKind", admission_policies::param_kind),
+    ("admissionregistration.v1.ParamRef", admission_policies::param_ref),
+    ("admissionregistration.v1.NamedRuleWithOperations", admission_policies::named_rule),
     ("admissionregistration.v1.Rule", webhooks::hook_rule),
     ("admissionregistration.v1.RuleWithOperations", webhooks::hook_operations),
-    ("admissionregistration.v1.ValidatingAdmissionPolicySpec", policy::admission_policy),
-    ("admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", policy::admission_binding),
+    ("admissionregistration.v1.ValidatingAdmissionPolicySpec", admission_policies::admission_policy),
+    ("admissionregistration.v1.ValidatingAdmissionPolicyBindingSpec", admission_policies::admission_binding),
     ("flowcontrol.v1.PriorityLevelConfiguration", policy::level),
     ("flowcontrol.v1.QueuingConfiguration", policy::queuing),
     ("flowcontrol.v1.LimitResponse", policy::limit_response),

@@ -61,11 +61,16 @@ pub(super) fn webhook(hook: &Object, path: &Path, errors: &mut Vec<FieldError>) 
     }
     let empty = Object::new();
     place(part(hook, "clientConfig").unwrap_or(&empty), &path.child("clientConfig"), errors);
-    conditions(hook, &path.child("matchConditions"), errors);
+    conditions(hook, &path.child("matchConditions"), check_condition, errors);
 }
 
 /// Match conditions have names of their own, and compile.
-fn conditions(hook: &Object, path: &Path, errors: &mut Vec<FieldError>) {
+pub(super) fn conditions(
+    hook: &Object,
+    path: &Path,
+    check: impl Fn(&str) -> Result<(), String>,
+    errors: &mut Vec<FieldError>,
+) {
     let given = list(hook, "matchConditions");
     if given.len() > MOST_CONDITIONS {
         errors.push(FieldError::too_many(path, given.len(), MOST_CONDITIONS));
@@ -77,7 +82,7 @@ fn conditions(hook: &Object, path: &Path, errors: &mut Vec<FieldError>) {
         let at = path.child("expression");
         if expression.is_empty() {
             errors.push(FieldError::required(&at, ""));
-        } else if let Err(why) = check_condition(expression) {
+        } else if let Err(why) = check(expression) {
             errors.push(FieldError::invalid(&at, expression, why));
         }
         let (name, at) = (word(condition, "name"), path.child("name"));

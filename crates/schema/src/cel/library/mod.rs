@@ -4,6 +4,7 @@
 pub(super) mod authorizer;
 mod convert;
 mod formats;
+pub(super) mod jsonpatch;
 mod lists;
 pub(super) mod net;
 mod operators;
@@ -39,4 +40,5 @@ pub(super) const FUNCTIONS: &[&[Row]] = &[
     semver::ROWS,
     formats::ROWS,
     authorizer::ROWS,
+    jsonpatch::ROWS,
 ];

@@ -1,8 +1,8 @@
-//! Webhooks about what leads to a node: exec, attach, port-forward and proxies. What they are told of are the parameters.
+//! Admission of what leads to a node: exec, attach, port-forward and proxies. What webhooks and policies are told of are the
+//! parameters.
 
-use super::mutating::{Rounds, mutate};
-use super::request::kind_of;
-use super::{Admitted, Verb, mutates, validate};
+use super::policies;
+use super::webhooks::{Admitted, Rounds, Verb, kind_of, mutate, mutates, validate};
 use crate::operation::Operation;
 use crate::request::query::Query;
 use crate::status::Status;
@@ -35,11 +35,12 @@ pub(crate) async fn connect(
     }
     if options.is_null() {
         // Shown only if anybody is to be asked.
-        if operation.api.webhooks.validating().is_empty() {
+        if operation.api.webhooks.validating().is_empty() && !policies::validates(operation) {
             return Ok(None);
         }
         options = shown(operation, path, query);
     }
+    policies::validate(operation, Some(&options), || admitted(operation)).await?;
     validate(operation, Some(&options), || admitted(operation)).await?;
     Ok(changed.then(|| with_options(query, &options)))
 }

@@ -1,6 +1,42 @@
-//! Which requests a webhook is asked about, as its rules say.
+//! Which requests an admission webhook or policy is about: rules and selectors.
 
 use serde::Deserialize;
+use serde_json::Value;
+use windlass_schema::selector::Labels;
+
+/// What a request must fit.
+#[derive(Debug, Default)]
+pub(crate) struct MatchResources {
+    pub(crate) rules: Vec<Rule>,
+    /// What fits one of these is left out.
+    pub(crate) excluded: Vec<Rule>,
+    /// Whether a rule about one version of a resource is about all of them.
+    pub(crate) equivalent: bool,
+    pub(crate) namespaces: Labels,
+    pub(crate) objects: Labels,
+}
+
+impl MatchResources {
+    /// Those of a policy or a binding, as they are written. Without rules everything fits.
+    pub(crate) fn of_policy(written: &Value) -> Self {
+        let rules = |field: &str| -> Vec<Rule> {
+            let items = written.get(field).and_then(Value::as_array).into_iter().flatten();
+            items.filter_map(|rule| Rule::deserialize(rule).ok()).collect()
+        };
+        let mut included = rules("resourceRules");
+        if included.is_empty() {
+            included.push(Rule::anything());
+        }
+        let selector = |field: &str| written.get(field).and_then(Labels::from_json).unwrap_or_default();
+        Self {
+            rules: included,
+            excluded: rules("excludeResourceRules"),
+            equivalent: written.get("matchPolicy").and_then(Value::as_str) == Some("Equivalent"),
+            namespaces: selector("namespaceSelector"),
+            objects: selector("objectSelector"),
+        }
+    }
+}
 
 /// Operations on resources of some groups and versions.
 #[derive(Debug, Default, Clone, Deserialize)]
@@ -11,6 +47,8 @@ pub(crate) struct Rule {
     api_versions: Vec<String>,
     resources: Vec<String>,
     scope: String,
+    /// Of policies alone; if there are none, all.
+    resource_names: Vec<String>,
 }
 
 /// What a request is about, as rules see it.
@@ -22,11 +60,32 @@ pub(crate) struct RuleSubject<'a> {
     pub(crate) version: &'a str,
     pub(crate) resource: &'a str,
     pub(crate) subresource: &'a str,
+    pub(crate) name: &'a str,
     /// Empty for what is in none; a namespace is in itself.
     pub(crate) namespace: &'a str,
 }
 
 impl Rule {
+    fn anything() -> Self {
+        let any = || vec!["*".to_owned()];
+        Self {
+            operations: any(),
+            api_groups: any(),
+            api_versions: any(),
+            resources: vec!["*/*".to_owned()],
+            ..Self::default()
+        }
+    }
+
+    /// The plural names of the resources that it is about; none if that can be any.
+    pub(crate) fn plurals(&self) -> Option<Vec<&str>> {
+        let plural = |written: &'_ String| -> Option<usize> {
+            let name = written.split('/').next().unwrap_or_default();
+            (name != "*").then_some(name.len())
+        };
+        self.resources.iter().map(|written| Some(&written[..plural(written)?])).collect()
+    }
+
     pub(crate) fn matches(&self, on: &RuleSubject<'_>) -> bool {
         let one_of = |items: &[String], wanted: &str| items.iter().any(|item| item == "*" || item == wanted);
         let of_resource = |written: &String| {
@@ -38,6 +97,7 @@ impl Rule {
             && one_of(&self.api_groups, on.group)
             && one_of(&self.api_versions, on.version)
             && self.resources.iter().any(of_resource)
+            && (self.resource_names.is_empty() || self.resource_names.iter().any(|name| name == on.name))
     }
 
     fn in_scope(&self, on: &RuleSubject<'_>) -> bool {
@@ -71,6 +131,7 @@ mod tests {
         version: "v1",
         resource: "deployments",
         subresource: "",
+        name: "a",
         namespace: "n",
     };
 
@@ -81,6 +142,18 @@ mod tests {
         assert!(matches(json!({"operations": ["*"], "apiGroups": ["*"], "apiVersions": ["*"]}), ON));
         assert!(!matches(json!({"apiGroups": [""]}), ON));
         assert!(!matches(json!({"apiVersions": ["v2"]}), ON));
+    }
+
+    #[test]
+    fn a_policy_may_name_objects() {
+        assert!(matches(json!({"resourceNames": ["a", "b"]}), ON));
+        assert!(!matches(json!({"resourceNames": ["b"]}), ON));
+        let rule = |resources: serde_json::Value| -> Rule {
+            serde_json::from_value(json!({"resources": resources})).unwrap()
+        };
+        assert_eq!(rule(json!(["pods", "pods/status"])).plurals(), Some(vec!["pods", "pods"]));
+        assert_eq!(rule(json!(["pods", "*/scale"])).plurals(), None);
+        assert!(MatchResources::of_policy(&json!({})).rules[0].matches(&ON));
     }
 
     #[test]
