@@ -21,9 +21,21 @@ use windlass_store::Entry;
 
 /// A stored object in the version of a request.
 pub(crate) async fn from_storage(operation: &Operation<'_>, entry: &Arc<Entry>) -> Result<Value, Status> {
-    match operation.resource.selects_converted() {
-        true => Ok(converted(&of(operation), entry).await?.value()),
-        false => Ok(stored(&operation.resource, entry.value())),
+    of_resource(operation, &operation.resource, entry).await
+}
+
+/// A stored object of any resource in the version of that resource, within the time of a request.
+pub(crate) async fn of_resource(
+    operation: &Operation<'_>,
+    resource: &Arc<Resource>,
+    entry: &Arc<Entry>,
+) -> Result<Value, Status> {
+    match resource.selects_converted() {
+        true => {
+            let converter = Converter::new(operation.api, resource, Some(operation.deadline));
+            Ok(converted(&converter, entry).await?.value())
+        }
+        false => Ok(stored(resource, entry.value())),
     }
 }
 

@@ -145,7 +145,7 @@ async fn invocations(
                 }
             }
             let chosen = binding.param_ref.as_ref();
-            match params::collect(operation, kind.as_deref(), chosen, &admitted.namespace).await {
+            match params::collect(operation, kind.as_ref(), chosen, &admitted.namespace).await {
                 Ok(params) => invocations.extend(params.into_iter().map(|params| Invocation {
                     policy: policy.clone(),
                     binding: binding.name.clone(),
@@ -232,7 +232,8 @@ impl Asking<'_> {
         invocation: &Invocation,
         object: &Value,
     ) -> Result<Result<bool, String>, Status> {
-        let mut seen = seen::variables(self.admitted, &invocation.resource, Some(object), &self.namespace)?;
+        let mut seen =
+            seen::variables(self.admitted, &invocation.resource, Some(object), &self.namespace).await?;
         seen.params = invocation.params.clone();
         loop {
             match invocation.policy.mutator().matches(&seen, &self.answers, &self.on) {
@@ -252,7 +253,7 @@ impl Asking<'_> {
         object: &Value,
     ) -> Result<Option<Value>, Failure> {
         let (admitted, resource) = (self.admitted, &*invocation.resource);
-        let seen = seen::variables(admitted, resource, Some(object), &self.namespace);
+        let seen = seen::variables(admitted, resource, Some(object), &self.namespace).await;
         let mut seen = seen.map_err(Failure::Request)?;
         seen.params = invocation.params.clone();
         let patch = loop {
@@ -276,7 +277,7 @@ impl Asking<'_> {
         };
         let patched = decoded(resource, admitted, patched, &shown)
             .map_err(|why| Failure::Request(Status::internal(why)))?;
-        convert::from_webhook(admitted.operation, patched).map(Some).map_err(Failure::Request)
+        convert::from_webhook(admitted.operation, patched).await.map(Some).map_err(Failure::Request)
     }
 
     /// What a question costs bounds how many there are.

@@ -31,7 +31,7 @@ pub(super) fn resource(operation: &Operation<'_>, policy: &Policy) -> Result<Opt
 /// When they cannot be told, or there must be some.
 pub(super) async fn collect(
     operation: &Operation<'_>,
-    resource: Option<&Resource>,
+    resource: Option<&Arc<Resource>>,
     chosen: Option<&ParamRef>,
     namespace: &str,
 ) -> Result<Vec<Value>, String> {
@@ -54,14 +54,14 @@ pub(super) async fn collect(
     let mut found = Vec::new();
     if !chosen.name.is_empty() {
         let key = Key::new(resource.storage_key(), namespace, chosen.name.as_str());
-        found.extend(store.get(&key).map(|entry| entry.value()));
+        found.extend(store.get(&key));
     } else if let Some(selector) = &chosen.selector {
         let key = resource.storage_key();
         let within = resource.namespaced.then_some(namespace);
         let query = ListQuery { namespace: within, ..ListQuery::all(key.as_str()) };
         let page = store.list(&query).map_err(|error| error.to_string())?;
-        let values = page.items.iter().map(|entry| entry.value());
-        found.extend(values.filter(|value| {
+        found.extend(page.items.into_iter().filter(|entry| {
+            let value = entry.value();
             let labels = value.pointer("/metadata/labels");
             selector.matches(|key| labels.and_then(|labels| labels.get(key)).and_then(Value::as_str))
         }));
@@ -72,8 +72,9 @@ pub(super) async fn collect(
         return Err("no params found for policy binding with `Deny` parameterNotFoundAction".to_owned());
     }
     let mut params = Vec::with_capacity(found.len());
-    for stored in found {
-        params.push(convert::from_storage(resource, stored).await.map_err(|status| status.message)?);
+    for stored in &found {
+        let param = convert::of_resource(operation, resource, stored).await;
+        params.push(param.map_err(|status| status.message)?);
     }
     Ok(params)
 }

@@ -13,19 +13,18 @@ use windlass_store::Key;
 ///
 /// # Errors
 /// When the object has no such version.
-pub(super) fn variables(
+pub(super) async fn variables(
     admitted: &Admitted<'_>,
     resource: &Resource,
     object: Option<&Value>,
     namespace: &Value,
 ) -> Result<PolicyVariables, Status> {
-    let shown = |object: Option<&Value>| -> Result<Value, Status> {
-        let converted = convert::for_webhook(admitted.operation, resource, object)?;
-        Ok(converted.map(Cow::into_owned).unwrap_or_default())
-    };
+    let operation = admitted.operation;
+    let object = convert::for_webhook(operation, resource, object).await?;
+    let old = convert::for_webhook(operation, resource, admitted.old).await?;
     Ok(PolicyVariables {
-        object: shown(object)?,
-        old: shown(admitted.old)?,
+        object: object.map(Cow::into_owned).unwrap_or_default(),
+        old: old.map(Cow::into_owned).unwrap_or_default(),
         request: shown_request(resource, admitted),
         namespace: namespace.clone(),
         params: Value::Null,

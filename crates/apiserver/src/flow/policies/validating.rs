@@ -110,7 +110,7 @@ impl Verdict<'_> {
             }
             let chosen = binding.param_ref.as_ref();
             let namespace = &self.admitted.namespace;
-            let params = match params::collect(operation, kind.as_deref(), chosen, namespace).await {
+            let params = match params::collect(operation, kind.as_ref(), chosen, namespace).await {
                 Ok(params) => params,
                 Err(why) => {
                     self.misconfigured(policy, Some(binding), &why);
@@ -121,7 +121,7 @@ impl Verdict<'_> {
                 continue;
             }
             if seen.is_none() {
-                match self.seen(&matched_as)? {
+                match self.seen(&matched_as).await? {
                     Ok(found) => seen = Some(found),
                     Err(why) => {
                         let why = format!("failed to convert object version: {why}");
@@ -143,12 +143,14 @@ impl Verdict<'_> {
     }
 
     /// What expressions see; the inner error is that the object has no such version.
-    fn seen(&mut self, resource: &Resource) -> Result<Result<PolicyVariables, String>, Status> {
+    async fn seen(&mut self, resource: &Resource) -> Result<Result<PolicyVariables, String>, Status> {
         if self.namespace.is_none() {
             self.namespace = Some(seen::namespace(self.admitted)?);
         }
         let namespace = self.namespace.as_ref().unwrap_or(&Value::Null);
-        Ok(seen::variables(self.admitted, resource, self.object, namespace).map_err(|status| status.message))
+        Ok(seen::variables(self.admitted, resource, self.object, namespace)
+            .await
+            .map_err(|status| status.message))
     }
 
     /// Decides, asking the authorizer for what that needs. What a question costs bounds how many there are.
