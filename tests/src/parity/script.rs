@@ -117,6 +117,14 @@ impl Script {
         self.side.ask_through(&self.administrator, &request).await
     }
 
+    /// The same for what may be answered in several ways: nothing is learnt from the answer.
+    ///
+    /// # Errors
+    /// When there was no answer.
+    pub async fn unseen(&self, request: &Request) -> anyhow::Result<Answer> {
+        self.administrator.send(request).await
+    }
+
     /// Writes an answer down that was changed to be comparable.
     pub fn note(&mut self, answer: &Answer) {
         self.transcript.push(json!({"status": answer.status, "body": answer.body}));

@@ -152,3 +152,52 @@ fn inlined(schema: &Arc<Schema>, left: usize) -> Schema {
     }
     schema
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry::Registry;
+
+    fn warnings(spec: Value) -> Vec<ExpressionWarning> {
+        check(&Registry::new().served(), &json!({"spec": spec}))
+    }
+
+    fn about(groups: &[&str], resources: &[&str]) -> Value {
+        json!({"resourceRules": [{"apiGroups": groups, "apiVersions": ["v1"], "resources": resources, "operations": ["*"]}]})
+    }
+
+    #[test]
+    fn expressions_are_checked_with_the_types_that_a_policy_is_about() {
+        let validations = json!([{"expression": "object.spec.replicas > 1"}, {"expression": "object.spec.missing == 1"},
+            {"expression": "object.spec.replicas > 'one'", "messageExpression": "object.metadata.nothing"}]);
+        let found = warnings(
+            json!({"matchConstraints": about(&["apps"], &["deployments"]), "validations": validations}),
+        );
+        let places: Vec<&str> = found.iter().map(|warning| warning.field_ref.as_str()).collect();
+        let expected = [
+            "spec.validations[1].expression",
+            "spec.validations[2].expression",
+            "spec.validations[2].messageExpression",
+        ];
+        assert_eq!(places, expected);
+        let told = &found[0].warning;
+        assert!(
+            told.starts_with("apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'missing'"),
+            "{told}"
+        );
+        assert!(told.ends_with("^\n"), "{told}");
+    }
+
+    #[test]
+    fn nothing_is_known_of_what_is_not_named() {
+        let validations = json!([{"expression": "object.spec.missing == 1"}]);
+        for constraints in
+            [about(&["*"], &["deployments"]), about(&["apps"], &["*"]), about(&["apps"], &["none"])]
+        {
+            assert_eq!(warnings(json!({"matchConstraints": constraints, "validations": validations})), []);
+        }
+        let both = about(&["apps"], &["deployments", "statefulsets"]);
+        let found = warnings(json!({"matchConstraints": both, "validations": validations}));
+        assert_eq!(found[0].warning.matches("Kind=").count(), 2);
+    }
+}

@@ -174,7 +174,7 @@ async fn follow_maps(script: &mut Script) -> anyhow::Result<()> {
     for (path, body) in [(kind.policies(), &mut policy), (kind.bindings(), &mut binding)] {
         body["metadata"]["name"] = json!("follows-maps");
         // It is there already, or is now.
-        script.quiet(Request::new("POST", path).body(media::JSON, body.clone())).await?;
+        script.unseen(&Request::new("POST", path).body(media::JSON, body.clone())).await?;
     }
     settle(script, kind).await
 }

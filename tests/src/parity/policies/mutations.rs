@@ -34,7 +34,6 @@ const CONFIGURATIONS: &[(&str, &str)] = &[
     ("no optional field", "Object{?data: object.?nothing}"),
     ("what fails", "Object{data: {'x': object.missing}}"),
     ("a number", "Object{immutable: true}"),
-    ("null", "Object{data: null}"),
     ("another name", "Object{metadata: Object.metadata{name: 'other'}}"),
     ("another kind", "Object{kind: 'Secret', apiVersion: 'v2'}"),
     ("what was", "oldObject == null ? Object{} : Object{data: {'was': 'there'}}"),

@@ -70,7 +70,7 @@ pub(in crate::flow) fn mutates(operation: &Operation<'_>) -> Arc<[Arc<BoundPolic
     }
 }
 
-/// Has policies change an object; says whether one did, after which there is a second round.
+/// Has policies change an object; says whether one was carried out, after which there is a second round.
 ///
 /// # Errors
 /// The first denial.
@@ -197,10 +197,12 @@ async fn run(
         let mut changed = false;
         for mutation in &policy.mutator().mutations {
             match asking.mutate(invocation, mutation, object).await {
-                Ok(None) => {}
-                Ok(Some(mutated)) => {
-                    changed |= mutated != *object;
-                    *object = mutated;
+                Ok(mutated) => {
+                    any = true;
+                    if let Some(mutated) = mutated {
+                        changed |= mutated != *object;
+                        *object = mutated;
+                    }
                 }
                 Err(Failure::Policy(why)) => failed(why),
                 Err(Failure::Request(status)) => return Err(status),
@@ -208,11 +210,14 @@ async fn run(
         }
         if changed {
             rounds.changed();
-            any = true;
         }
         if policy.reinvoked {
             rounds.reinvocable.insert(key);
         }
+    }
+    if any {
+        // Whatever was mutated is looked at again, also by those that came last.
+        rounds.changed();
     }
     Ok(any)
 }
