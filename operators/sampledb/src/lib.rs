@@ -162,6 +162,8 @@ pub fn schedules() -> Controller<SampleDB> {
     Controller::deciding(schedule::decide)
         .named("sampledb-schedule")
         .concerned_with(schedule::CONDITION)
+        // The others are not said to be backed up.
+        .filter(|database| database.spec.backup.as_ref().is_some_and(|backup| backup.schedule.is_some()))
         .retains::<SampleDBBackup>()
         .deletes::<SampleDBBackup>()
 }

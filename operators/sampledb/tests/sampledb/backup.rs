@@ -76,7 +76,7 @@ fn job(condition: &str) -> Job {
 fn ended(code: i32, message: &str) -> Pod {
     let end = json!({"terminated": {"exitCode": code, "message": message}});
     let container = json!({"name": "backup", "image": "i", "imageID": "i", "ready": false, "restartCount": 0, "state": end});
-    object(&format!("nightly-{code}"), json!({"status": {"containerStatuses": [container]}}))
+    object(format!("nightly-{code}"), json!({"status": {"containerStatuses": [container]}}))
 }
 
 #[test]

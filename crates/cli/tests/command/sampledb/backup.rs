@@ -54,7 +54,8 @@ impl Place {
     }
 
     async fn create_restored(&self, name: &str, backup: &str) {
-        self.create(name, json!({"instances": 2, "restoreFrom": {"backup": backup}})).await;
+        let from = json!({"backup": backup});
+        self.create(name, json!({"instances": 2, "restoreFrom": from, "leaseDurationSeconds": CALM})).await;
     }
 
     /// Waits until an agent says this.
