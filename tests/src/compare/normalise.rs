@@ -7,6 +7,7 @@ use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use windlass_clock::{Clock, Timestamp};
 
 /// What is known about one server's versions and identities.
 #[derive(Debug, Clone, Default)]
@@ -17,6 +18,12 @@ pub struct Normaliser {
     names: BTreeMap<String, String>,
     /// Continue tokens, by what they say.
     tokens: BTreeMap<String, String>,
+}
+
+/// Within the last hour.
+fn is_recent(text: &str) -> bool {
+    let now = Clock::real().now();
+    text.parse::<Timestamp>().is_ok_and(|time| time <= now && now.duration_since(time).as_secs() < 3600)
 }
 
 /// Stands for the version after our Nth write, in requests and answers.
@@ -144,6 +151,8 @@ impl Normaliser {
                 | "lastPhaseTransitionTime" => {
                     *text = "<time>".into();
                 }
+                // One that a request names is compared; what the server says is about now.
+                "lastUpdateTime" if is_recent(text) => *text = "<time>".into(),
                 "continue" if !text.is_empty() => *text = self.token(text),
                 // Which address a Service gets is chance, and so is what the volume of a pod's token is called.
                 "clusterIP" | "clusterIPs" if text.parse::<IpAddr>().is_ok() => {
