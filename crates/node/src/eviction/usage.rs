@@ -61,8 +61,9 @@ fn disk_usage(folder: &Path) -> (u64, u64) {
             return Ok(Next::Skip);
         }
         // A file with several hard links is one file.
-        let names = if found.is_dir() { 1 } else { u64::from(found.stat.st_nlink).max(1) };
-        bytes += u64::try_from(found.stat.st_blocks).unwrap_or_default() * 512 / names;
+        let names = if found.is_dir() { 1 } else { u128::from(found.stat.st_nlink).max(1) };
+        let own = u128::try_from(found.stat.st_blocks).unwrap_or_default() * 512 / names;
+        bytes += u64::try_from(own).unwrap_or_default();
         files += 1;
         Ok(if files >= MAX_FILES { Next::Stop } else { Next::Enter })
     });

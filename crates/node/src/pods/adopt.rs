@@ -134,8 +134,11 @@ pub(super) async fn remove_dirs(folders: Vec<PathBuf>) -> bool {
         }
         Ok(()) => true,
     };
-    let removed =
-        tokio::task::spawn_blocking(move || folders.iter().map(remove).fold(true, |all, one| all && one));
+    let removed = tokio::task::spawn_blocking(move || {
+        // What fails keeps none of the others.
+        let removed: Vec<bool> = folders.iter().map(remove).collect();
+        !removed.contains(&false)
+    });
     removed.await.unwrap_or(false)
 }
 
