@@ -38,7 +38,7 @@ pub mod yaml;
 
 pub use cel::{
     AuthorizerAnswers, AuthorizerCheck, AuthorizerDecision, Composition, Environment, Evaluated, Evaluation,
-    Expression, VariableType,
+    Expression, VariableType, is_cel_identifier,
 };
 pub use field::{ErrorKind, FieldError, Path};
 pub use go::quote;

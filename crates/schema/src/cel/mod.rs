@@ -35,6 +35,7 @@ mod value;
 pub use composition::{Composition, Environment, Evaluation};
 pub use expression::{Evaluated, Expression, VariableType};
 pub use library::authorizer::{AuthorizerAnswers, AuthorizerCheck, AuthorizerDecision};
+pub use parse::is_cel_identifier;
 
 pub(crate) use declared::as_seen;
 pub(crate) use value::{Class, Failure};

@@ -34,6 +34,15 @@ pub(super) const RESERVED: [&str; 17] = [
 /// Words of the language itself.
 pub(super) const WORDS: [&str; 4] = ["true", "false", "null", "in"];
 
+/// Whether a variable may have this name.
+pub fn is_cel_identifier(name: &str) -> bool {
+    let mut characters = name.chars();
+    characters.next().is_some_and(|first| first == '_' || first.is_ascii_alphabetic())
+        && characters.all(|one| one == '_' || one.is_ascii_alphanumeric())
+        && !RESERVED.contains(&name)
+        && !WORDS.contains(&name)
+}
+
 /// Operators from the weakest to the strongest, with the names that error messages know them by.
 const OPERATORS: [&[(&str, &str)]; 3] = [
     &[

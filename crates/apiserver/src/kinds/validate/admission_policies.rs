@@ -4,9 +4,9 @@ use super::check::is_empty;
 use super::{Object, has, invalid, list, part, parts, webhooks, word};
 use crate::kinds::policy_expressions::{Compiler, Wanted};
 use serde_json::Value;
-use windlass_schema::Composition;
 use windlass_schema::field::{FieldError, Path};
 use windlass_schema::names;
+use windlass_schema::{Composition, is_cel_identifier};
 
 /// The number of audit annotations that a policy may have, and how long the expression of one may be.
 const MOST_ANNOTATIONS: usize = 20;
@@ -110,7 +110,7 @@ fn expressions(spec: &Object, path: &Path, composes: bool, errors: &mut Vec<Fiel
         let (name, at) = (word(variable, "name"), path.child("name"));
         if name.trim().is_empty() {
             errors.push(FieldError::required(&at, "name is not specified"));
-        } else if !is_identifier(name) {
+        } else if !is_cel_identifier(name) {
             errors.push(FieldError::invalid(&at, name, "must be a valid CEL identifier"));
         }
         let (expression, at) = (word(variable, "expression"), path.child("expression"));
@@ -194,36 +194,6 @@ pub(super) fn validating_policy(policy: &Object, path: &Path, errors: &mut Vec<F
             errors.push(FieldError::invalid(&at, written, why));
         }
     }
-}
-
-fn is_identifier(name: &str) -> bool {
-    const RESERVED: [&str; 21] = [
-        "true",
-        "false",
-        "null",
-        "in",
-        "as",
-        "break",
-        "const",
-        "continue",
-        "else",
-        "for",
-        "function",
-        "if",
-        "import",
-        "let",
-        "loop",
-        "package",
-        "namespace",
-        "return",
-        "var",
-        "void",
-        "while",
-    ];
-    let mut characters = name.chars();
-    characters.next().is_some_and(|first| first == '_' || first.is_ascii_alphabetic())
-        && characters.all(|one| one == '_' || one.is_ascii_alphanumeric())
-        && !RESERVED.contains(&name)
 }
 
 pub(super) fn param_kind(kind: &Object, path: &Path, errors: &mut Vec<FieldError>) {
