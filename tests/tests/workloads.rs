@@ -10,6 +10,7 @@ fn main() -> ExitCode {
     let suite = Suite::on([targets::embedded_cluster(), targets::reference_cluster()]);
     let areas = [
         w::service_accounts::behaviours,
+        w::admission_policies::behaviours,
         w::certificates::behaviours,
         w::flow_schemas::behaviours,
         w::garbage_collection::behaviours,

@@ -1,6 +1,7 @@
 //! What the controllers of a cluster do, written once and run on the embedded cluster and on the reference: one file per
 //! area, each behaviour a test.
 
+pub mod admission_policies;
 pub mod certificates;
 pub mod cron_jobs;
 pub mod daemon_sets;
