@@ -8,9 +8,12 @@ use kube::ResourceExt;
 use kube::api::{Api, EvictParams, ListParams, Patch, PatchParams};
 use nix::sys::signal::kill;
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 const CONDITION: &str = "PrimaryElected";
+/// The pods whose servers are primary or replicas.
+const INSTANCES: &str = "db.windlass.dev/database=orders,db.windlass.dev/role";
 
 impl Place {
     /// Cordons the node, or takes that back.
@@ -75,6 +78,29 @@ async fn an_evicted_primary_hands_over_and_one_instance_at_a_time_is_evicted() {
     place.is_ready("orders").await;
     place.has_condition("orders", CONDITION, "True", "AsDeclared").await;
     assert_ne!(place.primary("orders").await.as_ref(), Some(&primary), "it stays where it is");
+    drained_by_kubectl(&place).await;
     place.until_more_are_acknowledged("orders", 20).await;
     place.has_lost_nothing("orders").await;
+}
+
+/// The node is the only one, so its instances cannot go elsewhere: the budget lets one go, and kubectl gives up on the others.
+async fn drained_by_kubectl(place: &Place) {
+    let nodes: Api<Node> = Api::all(place.world.client.clone());
+    let node = nodes.list(&ListParams::default()).await.unwrap().items.remove(0).name_any();
+    let uids = || async {
+        let pods = place.world.api::<Pod>().list(&ListParams::default().labels(INSTANCES)).await.unwrap();
+        pods.into_iter().filter_map(|pod| pod.uid()).collect::<BTreeSet<_>>()
+    };
+    let before = uids().await;
+    assert_eq!(before.len(), 3);
+    let selector = format!("--pod-selector={INSTANCES}");
+    let drain = ["drain", &node, "--ignore-daemonsets", "--delete-emptydir-data", &selector, "--timeout=20s"];
+    let Some(drained) = place.kubectl(&drain).await else { return println!("kubectl is not installed") };
+    let why = String::from_utf8_lossy(&drained.stderr);
+    assert!(!drained.status.success() && why.contains("would violate the pod's disruption budget"), "{why}");
+    let after = uids().await;
+    assert_eq!(before.intersection(&after).count(), 2, "{before:?} {after:?}");
+    place.until_more_are_acknowledged("orders", 20).await;
+    assert!(place.kubectl(&["uncordon", &node]).await.unwrap().status.success());
+    place.is_ready("orders").await;
 }

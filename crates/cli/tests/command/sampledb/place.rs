@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 use windlass::Manager;
 use windlass_clock::Clock;
@@ -373,6 +373,13 @@ impl Place {
         command.args(arguments).env("PATH", std::env::join_paths(path).unwrap());
         command.env("KUBECONFIG", self.kubernetes.as_ref().unwrap().kubeconfig());
         tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap()
+    }
+
+    /// How a command of kubectl ends; none if it is not installed.
+    pub(super) async fn kubectl(&self, arguments: &[&str]) -> Option<std::process::Output> {
+        let mut command = Command::new("kubectl");
+        command.args(arguments).env("KUBECONFIG", self.kubernetes.as_ref().unwrap().kubeconfig());
+        tokio::task::spawn_blocking(move || command.output()).await.unwrap().ok()
     }
 
     /// The page of metrics of an instance's agent, by the API server.
