@@ -19,11 +19,14 @@ mod archive;
 mod children;
 pub mod command;
 pub mod controller;
+mod durable_files;
 pub mod election;
 pub mod leadership;
 pub mod lsn;
 mod metrics;
 mod parameters;
+mod programs;
+pub mod settings;
 pub mod timelines;
 
 use api::v1alpha1::{SampleDB, SampleDBArchive, SampleDBBackup, SampleDBInstance};

@@ -3,7 +3,7 @@
 use super::environment::Cluster;
 use anyhow::Context;
 use k8s_openapi::api::core::v1::{Secret, Service};
-use sampledb_operator::agent::settings::PORT;
+use sampledb_operator::settings::PORT;
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddrV4;
 use std::rc::Rc;

@@ -1,8 +1,8 @@
 //! The agent's command line. It is part of the library so that a program can be an agent under that name.
 
-use super::settings::SOCKETS;
 use super::{Question, ask, run, watchdog};
 use crate::archive;
+use crate::settings::SOCKETS;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 use windlass::logs::{self, LogFormat};

@@ -1,7 +1,8 @@
 //! The server's configuration files, as text.
 
-use super::settings::{PORT, REPLICATOR, Settings};
 use crate::leadership::Synchronous;
+use crate::programs;
+use crate::settings::{PORT, REPLICATOR, Settings};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -153,13 +154,7 @@ pub fn ident(user: &str) -> String {
 
 /// The password file of libpq.
 pub fn passfile(password: &str) -> String {
-    passfile_line(REPLICATOR, password)
-}
-
-/// A line of it.
-pub fn passfile_line(user: &str, password: &str) -> String {
-    let escaped = |text: &str| text.replace('\\', "\\\\").replace(':', "\\:");
-    format!("*:*:*:{}:{}\n", escaped(user), escaped(password))
+    programs::passfile_line(REPLICATOR, password)
 }
 
 fn quoted(value: &str) -> String {

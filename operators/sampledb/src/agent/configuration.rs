@@ -1,10 +1,10 @@
 //! Gives the server its configuration and its password file.
 
 use super::config;
-use super::data::write_durably;
 use super::run::{Agent, Seen, StepError};
-use super::settings::{OWNER_PASSWORD, REPLICATION_PASSWORD};
+use crate::durable_files::write_durably;
 use crate::leadership::Synchronous;
+use crate::settings::{OWNER_PASSWORD, REPLICATION_PASSWORD};
 
 /// The share of the volume that the write-ahead log for a slow backup may take: one of so many.
 const SLOTS_SHARE: u64 = 4;

@@ -2,11 +2,12 @@
 //!
 //! What is made takes another name first and is renamed when it is whole: a directory `pgdata` is always a complete one.
 
+use crate::durable_files::{remove, sync_directory, write_durably};
 use crate::timelines::Timelines;
-use std::fs::{self, File};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 
 /// The places on a volume.
 #[derive(Debug, Clone)]
@@ -209,40 +210,6 @@ pub fn random_id() -> io::Result<String> {
     let mut bytes = [0_u8; 8];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
     Ok(format!("c{:016x}", u64::from_be_bytes(bytes)))
-}
-
-/// Writes a file that is there whole or not at all, and outlives a crash.
-///
-/// # Errors
-/// Of the file system.
-pub fn write_durably(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
-    let parent = path.parent().ok_or_else(|| io::Error::other("a file is in a directory"))?;
-    let beside = path.with_extension("new");
-    let mut options = File::options();
-    let mut file = options.write(true).create(true).truncate(true).mode(mode).open(&beside)?;
-    file.write_all(content)?;
-    file.sync_all()?;
-    fs::rename(&beside, path)?;
-    sync_directory(parent)
-}
-
-/// Has what is in a directory outlive a crash.
-///
-/// # Errors
-/// Of the file system.
-pub fn sync_directory(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
-}
-
-/// Removes a directory with all that is in it, if it is there.
-///
-/// # Errors
-/// Of the file system.
-pub fn remove(path: &Path) -> io::Result<()> {
-    match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

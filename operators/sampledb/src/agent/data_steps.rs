@@ -1,9 +1,10 @@
 //! Steps that make data: a new database, a copy of the primary's, or one that is rewound to it.
 
-use super::data::{Number, write_durably};
-use super::programs::{self, ProgramError};
+use super::data::Number;
 use super::run::{Agent, SHORT, Seen, StepError, text};
+use crate::durable_files::write_durably;
 use crate::leadership::Leadership;
+use crate::programs::{self, ProgramError};
 use k8s_openapi::api::coordination::v1::Lease;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,9 +1,9 @@
 //! The two objects that an agent may read and write: the database's Lease and its own SampleDBInstance.
 
-use super::settings::Settings;
 use crate::api::v1alpha1::{SampleDBInstance, SampleDBInstanceStatus};
 use crate::api_error::said;
 use crate::leadership::{InvalidLease, Leadership};
+use crate::settings::Settings;
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};

@@ -1,7 +1,7 @@
 //! What Prometheus is told of an instance: read from the server when it asks, under the names of postgres_exporter where that has one.
 
-use super::settings::Settings;
 use super::sql::{Sql, SqlError};
+use crate::settings::Settings;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use tokio::net::TcpListener;

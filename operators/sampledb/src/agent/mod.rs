@@ -12,9 +12,9 @@
 //! - `metrics`: what Prometheus is told; `settings`: what the pod tells it; `command_line`: what its binary does
 
 mod command_line;
-pub(crate) mod config;
+mod config;
 mod configuration;
-pub(crate) mod data;
+mod data;
 mod data_steps;
 mod kubernetes;
 mod lease;
@@ -25,14 +25,12 @@ mod model;
 mod next;
 mod primary;
 mod probe;
-pub(crate) mod programs;
 #[cfg(test)]
 mod protocol_test;
 mod renewal;
 mod restore;
 mod run;
 mod server;
-pub mod settings;
 mod sql;
 mod synchronous;
 mod tls;

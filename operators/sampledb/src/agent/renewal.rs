@@ -1,11 +1,11 @@
 //! Renews the Lease for as long as this run of the agent holds it, and tells the watchdog for how long the server may run.
 
 use super::kubernetes::Kubernetes;
-use super::settings::{Settings, renewal_period, trusted_for};
 use super::sql::Sql;
 use super::watchdog::Leash;
 use crate::api::v1alpha1::{Durability, SampleDBInstance};
 use crate::leadership::{self, Leadership, Synchronous};
+use crate::settings::{Settings, renewal_period, trusted_for};
 use k8s_openapi::api::coordination::v1::Lease;
 use std::pin::pin;
 use std::sync::Arc;

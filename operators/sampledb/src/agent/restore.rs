@@ -1,11 +1,11 @@
 //! A new database's data from a backup: fetched from the archive, verified, and recovered onto a timeline of its own, all beside the
 //! place of the data. A backup that is damaged, half there or another's leaves that place empty.
 
-use super::data::write_durably;
-use super::programs::{self, control_field};
 use super::run::{Agent, SHORT, Seen, StepError, text};
 use crate::api::v1alpha1::RestoreSource;
 use crate::archive::{self, Archive, Location};
+use crate::durable_files::write_durably;
+use crate::programs::{self, control_field};
 use std::fs;
 use std::path::Path;
 use std::time::Duration;

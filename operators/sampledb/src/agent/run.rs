@@ -7,10 +7,8 @@ use super::metrics;
 use super::next::{self, Data, Step, View};
 use super::primary::Primary;
 use super::probe::Health;
-use super::programs::{self, ProgramError, control_field};
 use super::renewal::Renewal;
 use super::server::{Server, adopt_orphans};
-use super::settings::{Settings, TERMINATION_MESSAGE};
 use super::sql::{Sql, SqlError, State};
 use super::tls::Tls;
 use super::watchdog::Leash;
@@ -19,6 +17,8 @@ use crate::archive::{AskError, TakeError};
 use crate::leadership::Leadership;
 use crate::lsn::Lsn;
 use crate::parameters::NOT_LOWER_ON_STANDBYS;
+use crate::programs::{self, ProgramError, control_field};
+use crate::settings::{Settings, TERMINATION_MESSAGE};
 use k8s_openapi::api::coordination::v1::Lease;
 use std::fs;
 use std::io;
@@ -57,7 +57,7 @@ const CUT_OFF: Duration = Duration::from_secs(15);
 pub enum AgentError {
     /// Its settings are not there.
     #[error(transparent)]
-    Settings(#[from] super::settings::Missing),
+    Settings(#[from] crate::settings::Missing),
     /// There is no way to the API server.
     #[error("no client for the API server: {0}")]
     Client(#[from] Box<kube::Error>),

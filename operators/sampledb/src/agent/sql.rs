@@ -1,8 +1,8 @@
 //! What an agent asks its server, over the socket, as its superuser.
 
 use super::data::is_clone_id;
-use super::settings::{REPLICATOR, Settings};
 use crate::lsn::Lsn;
+use crate::settings::{REPLICATOR, Settings};
 use std::collections::BTreeSet;
 use std::time::Duration;
 use tokio_postgres::{Client, NoTls};

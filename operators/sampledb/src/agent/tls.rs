@@ -2,9 +2,9 @@
 //! demands, and the server reads it again when it was renewed.
 
 use super::config;
-use super::data::write_durably;
-use super::programs::{self, ProgramError};
 use super::run::{Agent, SHORT, Seen, StepError, text};
+use crate::durable_files::write_durably;
+use crate::programs::{self, ProgramError};
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;

@@ -4,7 +4,7 @@
 
 use super::tar_stream;
 use super::{Info, Location};
-use crate::agent::data::{remove, sync_directory, write_durably};
+use crate::durable_files::{remove, sync_directory, write_durably};
 use std::fs;
 use std::io;
 use std::os::unix::fs::DirBuilderExt;

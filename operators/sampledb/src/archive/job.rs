@@ -3,7 +3,7 @@
 //! It needs no access to the API server: what came of it is its termination message, which the operator reads.
 
 use super::{Archive, Location, Source};
-use crate::agent::settings::{REPLICATION_PASSWORD, TERMINATION_MESSAGE};
+use crate::settings::{REPLICATION_PASSWORD, TERMINATION_MESSAGE};
 use std::fs;
 use std::path::Path;
 use windlass::clock::Clock;

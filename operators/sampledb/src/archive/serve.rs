@@ -5,7 +5,7 @@
 use super::destination::{Destination, Volume};
 use super::tar_stream::{self, QueueWriter};
 use super::{ACCESS, CERTIFICATE, Location, PORT, Source, VOLUME, take, tls};
-use crate::agent::settings::SOCKETS;
+use crate::settings::SOCKETS;
 use bytes::Bytes;
 use futures::StreamExt;
 use http::{Method, Request, Response, StatusCode};

@@ -2,10 +2,9 @@
 
 use super::destination::Destination;
 use super::{Info, Location, Source, WalRange};
-use crate::agent::config::passfile_line;
-use crate::agent::data::write_durably;
-use crate::agent::programs::{self, ProgramError, control_field};
+use crate::durable_files::write_durably;
 use crate::lsn::Lsn;
+use crate::programs::{self, ProgramError, control_field, passfile_line};
 use serde::Deserialize;
 use std::fs::{self, File};
 use std::io::{self, BufReader};

@@ -1,10 +1,10 @@
 //! The objects that an archive consists of.
 
 use super::{USER, container_security, labels, read};
-use crate::agent::settings::SOCKETS;
 use crate::api::v1alpha1::{SampleDB, SampleDBArchive, SampleDBArchiveSpec};
 use crate::archive::{ACCESS, CERTIFICATE, PORT, TOKEN, VOLUME};
 use crate::children::image;
+use crate::settings::SOCKETS;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

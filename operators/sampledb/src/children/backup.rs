@@ -2,9 +2,9 @@
 
 use super::archive;
 use super::{USER, certificate_name, container_security, read, read_write_name, secret_name};
-use crate::agent::settings::{PORT, REPLICATION_PASSWORD, REPLICATOR};
 use crate::api::v1alpha1::{SampleDB, SampleDBBackup, SampleDBBackupSpec};
 use crate::archive::{ACCESS, Location, variables};
+use crate::settings::{PORT, REPLICATION_PASSWORD, REPLICATOR};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;

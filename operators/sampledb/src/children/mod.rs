@@ -6,11 +6,11 @@ pub(crate) mod archive;
 pub(crate) mod backup;
 
 use crate::agent::metrics;
-use crate::agent::settings::{
-    CREDENTIALS, OWNER_PASSWORD, PORT, REPLICATION_PASSWORD, SOCKETS, TLS, VOLUME, variables,
-};
 use crate::api::v1alpha1::{ConfigMapKey, SampleDB, SampleDBInstance, SampleDBInstanceSpec};
 use crate::archive::ACCESS;
+use crate::settings::{
+    CREDENTIALS, OWNER_PASSWORD, PORT, REPLICATION_PASSWORD, SOCKETS, TLS, VOLUME, variables,
+};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{Pod, Secret, Service, ServiceAccount};

@@ -1,9 +1,9 @@
 //! What `kubectl` does already, for the right pod.
 
 use super::{Failure, Place, said};
-use crate::agent::settings::SOCKETS;
 use crate::api::v1alpha1::SampleDB;
 use crate::children::CONTAINER;
+use crate::settings::SOCKETS;
 use kube::ResourceExt;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode};

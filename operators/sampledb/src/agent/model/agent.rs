@@ -3,11 +3,11 @@
 use super::servers::{Server, Servers};
 use crate::agent::kubernetes::{ApiError, Kubernetes};
 use crate::agent::next::{self, Step, View};
-use crate::agent::settings::{Settings, renewal_period, trusted_for};
 use crate::agent::synchronous::{self, Change};
 use crate::api::v1alpha1::{Durability, Role, SampleDBInstance, SampleDBInstanceStatus};
 use crate::leadership::{self, Holder, Leadership};
 use crate::lsn::Lsn;
+use crate::settings::{Settings, renewal_period, trusted_for};
 use k8s_openapi::api::coordination::v1::Lease;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;

@@ -3,8 +3,8 @@
 use super::agent::{Agent, Steps};
 use super::servers::Servers;
 use crate::agent::kubernetes::Kubernetes;
-use crate::agent::settings::Settings;
 use crate::children::DATABASE_LABEL;
+use crate::settings::Settings;
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::{Api, ListParams};
 use kube::{Client, ResourceExt};

@@ -82,6 +82,12 @@ pub fn control_field<'a>(printed: &'a str, name: &str) -> Option<&'a str> {
     line.map(str::trim)
 }
 
+/// A line of the password file of libpq.
+pub fn passfile_line(user: &str, password: &str) -> String {
+    let escaped = |text: &str| text.replace('\\', "\\\\").replace(':', "\\:");
+    format!("*:*:*:{}:{}\n", escaped(user), escaped(password))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
