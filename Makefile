@@ -52,7 +52,6 @@ test-reference: reference ## Run the tests that compare with the reference; fail
 	@python3 -c 'import ensurepip' 2>/dev/null || scripts/need python3-venv:python3-venv \
 	    || echo "skipped: the comparison with the Python client"
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --workspace --tests -- "on reference"
-	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --workspace --test kubectl -- "on embedded"
 	WINDLASS_REQUIRE_REFERENCE=1 $(CARGO) test --workspace --test command -- on_the_reference
 
 parity: reference ## Compare the embedded API with the reference, behaviour by behaviour; writes target/parity.json

@@ -4,7 +4,9 @@
 use anyhow::ensure;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::process::Command;
+use std::time::Duration;
 use windlass_apiserver::{Api, Config, Identity, ResourceAccess};
 use windlass_clock::Clock;
 use windlass_harness::bench::{Bench, Better};
@@ -39,6 +41,8 @@ async fn main() -> anyhow::Result<()> {
     ensure!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
     let jane = Kubeconfig::from_yaml(&String::from_utf8(said.stdout)?)?;
     let jane = kube::Config::from_custom_kubeconfig(jane, &KubeConfigOptions::default()).await?;
+    // Less disturbed than a rate by what else runs on the machine; added up, since the kernel counts it in steps.
+    let mut used: BTreeMap<(&str, &str), Duration> = BTreeMap::new();
     for turn in 1..=TURNS {
         let mut subjects = [(MASTER, server.config()), (BOUND, &jane)];
         // Whoever comes first finds fewer objects: they take turns.
@@ -48,17 +52,27 @@ async fn main() -> anyhow::Result<()> {
         for (subject, config) in subjects {
             bench.progress(&format!("turn {turn} of {TURNS}: {subject}"));
             let mut connections = Connection::open_many(config, 4).await?;
+            let before = server.usage()?;
             let stem = format!("{}-{turn}", subject.len());
-            let rate = |took: std::time::Duration| OBJECTS as f64 / took.as_secs_f64();
+            let rate = |took: Duration| OBJECTS as f64 / took.as_secs_f64();
             let names = stem.clone();
             let took = run(&mut connections, 0..OBJECTS, move |number| create(&names, number)).await?;
             bench.record(subject, "create", rate(took), "/s", Better::Higher);
+            let between = server.usage()?;
             let took = run(&mut connections, 0..OBJECTS, move |number| {
                 Ask::get(format!("{MAPS}/m-{stem}-{number}"))
             })
             .await?;
             bench.record(subject, "get", rate(took), "/s", Better::Higher);
+            let after = server.usage()?;
+            for (verb, from, to) in [("create", before, between), ("get", between, after)] {
+                *used.entry((subject, verb)).or_default() += to.cpu.saturating_sub(from.cpu);
+            }
         }
+    }
+    for ((subject, verb), used) in used {
+        let each = used.as_secs_f64() * 1e6 / (OBJECTS * TURNS) as f64;
+        bench.record(subject, &format!("processor time of a {verb}"), each, "us", Better::Lower);
     }
     for _ in 0..DECIDED {
         bench.record(BOUND, "a decision", decision().await?, "us", Better::Lower);

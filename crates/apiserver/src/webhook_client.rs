@@ -82,8 +82,7 @@ impl Caller {
             .parse()
             .map_err(|error| CallError::Failed(format!("{error}"), 500))?;
         let answered = client.post_json_within(&url, question, timeout).await;
-        let answered = answered
-            .map_err(|error| CallError::Failed(format!("Post \"{url}\": {}", error.in_go(&url)), 503))?;
+        let answered = answered.map_err(|error| CallError::Failed(error.in_go(), 503))?;
         let code = answered.status.as_u16();
         if !(200..=206).contains(&code) {
             return Err(CallError::Failed(refused(&answered), code));
@@ -203,7 +202,16 @@ pub(crate) fn document(answered: &[u8]) -> Result<Value, String> {
         }
     };
     match value {
-        value @ (Value::Null | Value::Object(_)) => Ok(value),
+        Value::Null => Ok(Value::Null),
+        mut review @ Value::Object(_) => {
+            for path in ["", "/response", "/response/result"] {
+                if let Some(Value::Object(fields)) = review.pointer_mut(path) {
+                    // To Go a null says nothing.
+                    fields.retain(|_, value| !value.is_null());
+                }
+            }
+            Ok(review)
+        }
         other => {
             let shape = typed::shape(&other);
             Err(format!("json: cannot unmarshal {shape} into Go value of type {WANTED}"))
@@ -233,6 +241,14 @@ mod tests {
         assert_eq!(service.url(), "https://s.n.svc:443/");
         let service = ServiceReference { path: Some("/a/b".into()), port: Some(8443), ..service };
         assert_eq!(service.url(), "https://s.n.svc:8443/a/b");
+    }
+
+    #[test]
+    fn a_null_in_an_answer_says_nothing() {
+        let read =
+            document(br#"{"kind": null, "response": {"uid": null, "convertedObjects": [{"spec": null}]}}"#);
+        assert_eq!(read.unwrap(), serde_json::json!({"response": {"convertedObjects": [{"spec": null}]}}));
+        assert_eq!(document(b"").unwrap(), Value::Null);
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::jwt_authenticator::{
     ALGORITHMS, ClaimMappings, ExtraMapping, JwtAuthenticator, Mapping, RequiredClaim, TrustedIssuer,
     UserValidationRule, ValidationRule, claims_variable, user_variable,
 };
-use crate::client::authorities;
+use crate::client::TrustedCertificates;
 use crate::config_file::{self, InvalidConfigFile};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -293,7 +293,7 @@ impl IssuerFields {
         }
         self.validate_audiences(path, wrong);
         if !self.certificate_authority.is_empty()
-            && let Err(error) = authorities(&self.certificate_authority)
+            && let Err(error) = TrustedCertificates::read(&self.certificate_authority)
         {
             let path = path.child("certificateAuthority");
             wrong.push(FieldError::invalid(&path, "<omitted>", error.to_string()));

@@ -7,12 +7,15 @@ use std::error::Error;
 use std::io;
 
 impl Unanswered {
-    /// Why there is no answer, without whom was asked.
-    pub(crate) fn in_go(&self, url: &Uri) -> String {
-        match &self.failure {
-            Some(error) => told(error, url).unwrap_or_else(|| self.why.clone()),
-            None => self.why.clone(),
-        }
+    /// Who was asked how, and why there is no answer.
+    pub(crate) fn in_go(&self) -> String {
+        let url = self.url.parse().unwrap_or_default();
+        let known = self.failure.as_ref().and_then(|error| told(error, &url));
+        let verb = match self.method.as_str() {
+            "POST" => "Post",
+            _ => "Get",
+        };
+        format!("{verb} \"{}\": {}", self.url, known.as_ref().unwrap_or(&self.why))
     }
 }
 
@@ -60,6 +63,9 @@ fn of_tls(error: &rustls::Error, url: &Uri) -> String {
         | CertificateError::NotValidYet
         | CertificateError::NotValidYetContext { .. } => {
             "certificate has expired or is not yet valid".to_owned()
+        }
+        CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => {
+            "certificate specifies an incompatible key usage".to_owned()
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             format!("certificate is not valid for {}", url.host().unwrap_or_default())

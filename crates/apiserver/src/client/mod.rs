@@ -3,17 +3,22 @@
 mod connector;
 mod in_go;
 mod kubeconfig;
+mod redirect;
+mod verifier;
 
 pub(crate) use connector::{Connector, Reach};
 pub(crate) use kubeconfig::{Endpoint, InvalidKubeconfig};
+pub(crate) use verifier::TrustedCertificates;
 
 use bytes::Bytes;
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
-use http::{HeaderValue, Method, Request, StatusCode, Uri};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt as _, Full, Limited};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
+use parking_lot::Mutex;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
@@ -25,6 +30,9 @@ use windlass_clock::Clock;
 
 /// More than any answer that is asked for: an admission webhook may replace a whole object, in base64.
 const LONGEST_ANSWER: usize = 6 * 1024 * 1024;
+
+/// How often a client is led elsewhere before it gives up.
+const MOST_REQUESTS: usize = 10;
 
 /// How long somebody is waited for who is not given a time.
 const USUAL_TIMEOUT: Duration = Duration::from_secs(30);
@@ -62,11 +70,22 @@ pub(crate) struct Answered {
     pub(crate) retry_after: bool,
 }
 
+/// What a server is asked.
+struct Asked {
+    /// The method of the first request, which errors name.
+    first_method: Method,
+    method: Method,
+    url: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
-#[error("{method} {url:?}: {why}")]
+#[error("{method} \"{url}\": {why}")]
 pub(crate) struct Unanswered {
     method: Method,
+    /// The last that was asked, or was to be.
     url: String,
     why: String,
     /// The error behind it, if it is not the time.
@@ -102,72 +121,102 @@ impl HttpsClient {
     }
 
     pub(crate) async fn get(&self, url: &Uri) -> Result<Answered, Unanswered> {
-        self.ask(request(Method::GET, url, Bytes::new()), self.timeout).await
+        self.ask(Asked::new(Method::GET, url, Bytes::new()), self.timeout).await
     }
 
     pub(crate) async fn post_json(&self, url: &Uri, body: Bytes) -> Result<Answered, Unanswered> {
-        self.ask(request(Method::POST, url, body), self.timeout).await
+        self.ask(Asked::new(Method::POST, url, body), self.timeout).await
     }
 
-    /// The same as who calls admission webhooks, within a time. Redirections are answers like others: nobody follows them.
+    /// The same as who calls admission webhooks, within a time.
     pub(crate) async fn post_json_within(
         &self,
         url: &Uri,
         body: Bytes,
         timeout: Duration,
     ) -> Result<Answered, Unanswered> {
-        let mut request = request(Method::POST, url, body);
-        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
-        request.headers_mut().insert(USER_AGENT, AGENT);
-        self.ask(request, timeout).await
+        let mut asked = Asked::new(Method::POST, url, body);
+        asked.headers.insert(ACCEPT, HeaderValue::from_static("application/json, */*"));
+        asked.headers.insert(USER_AGENT, AGENT);
+        self.ask(asked, timeout).await
     }
 
-    async fn ask(
-        &self,
-        mut request: Request<Full<Bytes>>,
-        timeout: Duration,
-    ) -> Result<Answered, Unanswered> {
-        let (method, url) = (request.method().clone(), request.uri().to_string());
-        let failed = |why: String, failure, broke| Unanswered {
-            method: method.clone(),
-            url: url.clone(),
-            why,
-            failure,
-            broke,
-        };
+    /// Asks, and where it is led elsewhere asks there, as Go's clients do.
+    async fn ask(&self, mut asked: Asked, timeout: Duration) -> Result<Answered, Unanswered> {
         if let Some(authorization) = &self.authorization {
-            request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+            asked.headers.insert(AUTHORIZATION, authorization.clone());
         }
+        // Whom the client waits for when its time is over.
+        let (method, last) = (asked.first_method.clone(), Mutex::new(asked.url.clone()));
         let asking = async {
-            let response = self.client.request(request).await.map_err(|error| {
-                let broke = !error.is_connect();
-                failed(chain(&error), Some(error), broke)
-            })?;
-            let (parts, body) = response.into_parts();
-            let body = Limited::new(body, LONGEST_ANSWER).collect().await;
-            let body = body.map_err(|error| failed(error.to_string(), None, true))?.to_bytes();
-            let retry_after = parts.headers.contains_key(RETRY_AFTER);
-            let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-            let content_type = content_type.unwrap_or_default().to_owned();
-            Ok(Answered { status: parts.status, body, content_type, retry_after })
+            let mut requests = 0;
+            loop {
+                requests += 1;
+                let response = self.client.request(asked.request()).await.map_err(|error| {
+                    let broke = !error.is_connect();
+                    asked.failed(chain(&error), Some(error), broke)
+                })?;
+                let location = response.headers().get(LOCATION).map(HeaderValue::as_bytes);
+                match asked.redirected(response.status(), location) {
+                    None => return asked.answered(response).await,
+                    Some(Ok(_)) if requests == MOST_REQUESTS => {
+                        let why = format!("stopped after {MOST_REQUESTS} redirects");
+                        let url = location.map(String::from_utf8_lossy).unwrap_or_default().into_owned();
+                        return Err(Unanswered { url, ..asked.failed(why, None, false) });
+                    }
+                    Some(Ok(next)) => asked = next,
+                    Some(Err(why)) => return Err(asked.failed(why, None, false)),
+                }
+                *last.lock() = asked.url.clone();
+            }
         };
         match Clock::real().timeout(timeout, asking).await {
             Ok(answered) => answered,
-            Err(_) => Err(failed("context deadline exceeded".to_owned(), None, false)),
+            Err(_) => {
+                let (url, why) = (last.into_inner().to_string(), "context deadline exceeded".to_owned());
+                Err(Unanswered { method, url, why, failure: None, broke: false })
+            }
         }
     }
 }
 
-/// What is posted is JSON.
-fn request(method: Method, url: &Uri, body: Bytes) -> Request<Full<Bytes>> {
-    let posts = method == Method::POST;
-    let mut request = Request::new(Full::new(body));
-    *request.method_mut() = method;
-    *request.uri_mut() = url.clone();
-    if posts {
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+impl Asked {
+    /// What is posted is JSON.
+    fn new(method: Method, url: &Uri, body: Bytes) -> Self {
+        let mut headers = HeaderMap::new();
+        if method == Method::POST {
+            headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        Self { first_method: method.clone(), method, url: url.clone(), headers, body }
     }
-    request
+
+    fn request(&self) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(self.body.clone()));
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = self.url.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+
+    async fn answered(&self, response: Response<Incoming>) -> Result<Answered, Unanswered> {
+        let (parts, body) = response.into_parts();
+        let body = Limited::new(body, LONGEST_ANSWER).collect().await;
+        let body = body.map_err(|error| self.failed(error.to_string(), None, true))?.to_bytes();
+        let retry_after = parts.headers.contains_key(RETRY_AFTER);
+        let content_type = parts.headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let content_type = content_type.unwrap_or_default().to_owned();
+        Ok(Answered { status: parts.status, body, content_type, retry_after })
+    }
+
+    fn failed(
+        &self,
+        why: String,
+        failure: Option<hyper_util::client::legacy::Error>,
+        broke: bool,
+    ) -> Unanswered {
+        let (method, url) = (self.first_method.clone(), self.url.to_string());
+        Unanswered { method, url, why, failure, broke }
+    }
 }
 
 impl fmt::Debug for HttpsClient {
@@ -184,7 +233,10 @@ fn tls(trust: Trust<'_>, own: Option<(&str, &str)>) -> io::Result<ClientConfig> 
         .map_err(unusable)?;
     let builder = match trust {
         Trust::Anyone => builder.dangerous().with_custom_certificate_verifier(crate::dial::any_certificate()),
-        Trust::Authorities(pem) => builder.with_root_certificates(authorities(pem)?),
+        Trust::Authorities(pem) => {
+            let verifier = Arc::new(TrustedCertificates::read(pem)?);
+            builder.dangerous().with_custom_certificate_verifier(verifier)
+        }
         Trust::System => {
             let mut roots = RootCertStore::empty();
             roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -199,18 +251,6 @@ fn tls(trust: Trust<'_>, own: Option<(&str, &str)>) -> io::Result<ClientConfig> 
             let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(unusable)?;
             builder.with_client_auth_cert(certificates.map_err(unusable)?, key).map_err(unusable)
         }
-    }
-}
-
-/// The certificates of a PEM text, of which there must be one.
-pub(crate) fn authorities(pem: &str) -> io::Result<RootCertStore> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-        roots.add(certificate.map_err(unusable)?).map_err(unusable)?;
-    }
-    match roots.is_empty() {
-        true => Err(unusable("data does not contain any valid RSA or ECDSA certificates")),
-        false => Ok(roots),
     }
 }
 

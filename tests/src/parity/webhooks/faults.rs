@@ -1,6 +1,6 @@
 //! Webhooks that do not answer, or that are not who they should be.
 
-use super::server::{Proof, Reply, Server, allowed};
+use super::server::{Proof, Reply, Server, allowed, denied};
 use super::{Kind, configure, hook, map, marking, serve, tell};
 use crate::compare::Request;
 use crate::compare::exchange::media;
@@ -31,7 +31,21 @@ pub(super) fn behaviours() -> Vec<Behaviour> {
             all.push(gone(named("is gone"), kind, policy));
         }
     }
-    all.push(redirected());
+    for (name, status, to) in [
+        ("a webhook that redirects by 302 is read elsewhere", 302, "/elsewhere"),
+        ("a webhook that redirects by 307 is asked elsewhere", 307, "/elsewhere"),
+        ("a webhook that redirects by 308 is asked beside it", 308, "elsewhere"),
+        ("a webhook that redirects in circles is left", 307, "/circle"),
+        ("a webhook that redirects nowhere has answered", 307, ""),
+    ] {
+        all.push(redirected(name, status, to));
+    }
+    for (name, proof) in [
+        ("a webhook whose certificate is trusted by itself is asked", Proof::Stranger),
+        ("a webhook whose certificate is trusted by itself, and for another, is not", Proof::Other),
+    ] {
+        all.push(trusted_by_itself(name, proof));
+    }
     all.push(circular());
     all
 }
@@ -119,11 +133,12 @@ fn gone(name: String, kind: Kind, policy: &'static str) -> Behaviour {
     })
 }
 
-fn redirected() -> Behaviour {
-    Behaviour::new("a webhook that redirects is not followed", |mut script| async move {
+fn redirected(name: &'static str, status: u16, to: &'static str) -> Behaviour {
+    Behaviour::new(name, move |mut script| async move {
         let maps = script.maps();
-        let server = serve(|path, _| match path {
-            "hook" => Reply::Redirect("/elsewhere".to_owned()),
+        let server = serve(move |path, _| match path {
+            "hook" => Reply::Redirect(status, to.to_owned()),
+            "circle" => Reply::Redirect(status, "circle".to_owned()),
             _ => allowed(),
         })
         .await?;
@@ -132,6 +147,20 @@ fn redirected() -> Behaviour {
         script.post(&maps, map("a", json!({}))).await?;
         let asked: Vec<Value> = server.take_asked().into_iter().map(|(path, _)| json!(path)).collect();
         script.note_reviews(asked);
+        Ok(script)
+    })
+}
+
+fn trusted_by_itself(name: &'static str, proof: Proof) -> Behaviour {
+    Behaviour::new(name, move |mut script| async move {
+        let maps = script.maps();
+        let server = serve(|_, _| allowed()).await?;
+        let other = Server::proving(proof, "", marking(|_, _| denied("asked"))).await?;
+        script.name(&other.address().to_string(), "other server");
+        let client = json!({"url": other.url("hook"), "caBundle": other.own_bundle()});
+        let hooks = vec![hook(&script, &other, "hook", json!({"clientConfig": client}))];
+        configure(&mut script, &server, Kind::Validating, "it", hooks).await?;
+        post_plainly(&mut script, &maps, map("a", json!({}))).await?;
         Ok(script)
     })
 }

@@ -42,8 +42,8 @@ pub enum Reply {
     Raw(u16, &'static str, Vec<u8>),
     /// With this many blanks.
     Blanks(usize),
-    /// Elsewhere.
-    Redirect(String),
+    /// With this status, which leads elsewhere.
+    Redirect(u16, String),
     /// Not at all.
     Hang,
     /// By closing the connection.
@@ -89,6 +89,7 @@ type Answer = dyn Fn(&str, &Value) -> Reply + Send + Sync;
 /// A webhook server, which ends when it is dropped.
 pub struct Server {
     address: SocketAddr,
+    certificate: String,
     asked: Arc<Mutex<Vec<(String, Value)>>>,
     tasks: JoinSet<()>,
 }
@@ -110,16 +111,17 @@ impl Server {
         // By any address of this machine: endpoints of Services are never on loopback.
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.context("no free port")?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, listener.local_addr()?.port()));
-        let tls = match proof {
-            Proof::None => None,
-            Proof::Own => Some(acceptor(&AUTHORITY, &["127.0.0.1", "localhost", name])?),
-            Proof::Stranger => Some(acceptor(&STRANGER, &["127.0.0.1", "localhost", name])?),
-            Proof::Other => Some(acceptor(&AUTHORITY, &["other.example.com"])?),
+        let (by, hosts) = match proof {
+            Proof::None | Proof::Own => (&AUTHORITY, &["127.0.0.1", "localhost", name][..]),
+            Proof::Stranger => (&STRANGER, &["127.0.0.1", "localhost", name][..]),
+            Proof::Other => (&AUTHORITY, &["other.example.com"][..]),
         };
+        let (certificate, tls) = acceptor(by, hosts)?;
+        let tls = (!matches!(proof, Proof::None)).then_some(tls);
         let asked: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
         let mut tasks = JoinSet::new();
         tasks.spawn(serve(listener, tls, asked.clone(), Arc::new(answer)));
-        Ok(Self { address, asked, tasks })
+        Ok(Self { address, certificate, asked, tasks })
     }
 
     /// Where it listens.
@@ -137,6 +139,11 @@ impl Server {
         BASE64_STANDARD.encode(AUTHORITY.ca_certificate())
     }
 
+    /// Its own certificate, as configurations have what they trust.
+    pub fn own_bundle(&self) -> String {
+        BASE64_STANDARD.encode(&self.certificate)
+    }
+
     /// What it was asked since the last time that somebody looked: paths, and requests of reviews.
     pub fn take_asked(&self) -> Vec<(String, Value)> {
         std::mem::take(&mut *self.asked.lock())
@@ -148,7 +155,8 @@ impl Server {
     }
 }
 
-fn acceptor(by: &Credentials, hosts: &[&str]) -> anyhow::Result<TlsAcceptor> {
+/// A certificate, and what proves to have it.
+fn acceptor(by: &Credentials, hosts: &[&str]) -> anyhow::Result<(String, TlsAcceptor)> {
     let hosts: Vec<&str> = hosts.iter().copied().filter(|host| !host.is_empty()).collect();
     let (certificate, key) = by.issue_server("webhook", &hosts)?;
     let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;
@@ -158,7 +166,7 @@ fn acceptor(by: &Credentials, hosts: &[&str]) -> anyhow::Result<TlsAcceptor> {
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(chain, key)?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok((certificate, TlsAcceptor::from(Arc::new(config))))
 }
 
 async fn serve(
@@ -230,8 +238,8 @@ async fn respond(
             raw(status, media, body)
         }
         Reply::Blanks(count) => raw(200, "application/json", vec![b' '; count]),
-        Reply::Redirect(to) => {
-            let mut response = raw(302, "text/plain", Vec::new())?;
+        Reply::Redirect(status, to) => {
+            let mut response = raw(status, "text/plain", Vec::new())?;
             response.headers_mut().insert(http::header::LOCATION, to.parse()?);
             Ok(response)
         }
