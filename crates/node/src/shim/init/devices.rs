@@ -110,12 +110,29 @@ pub fn hide() -> Result<(), Fault> {
     Ok(())
 }
 
-/// The folders that every program expects.
-pub fn expected() -> Result<(), Fault> {
+/// The folders that every program expects, where these paths of the host are shown.
+pub fn expected(shown: &[&Path]) -> Result<(), Fault> {
+    let home = mode_of_roots_home(shown);
     for (path, mode) in
-        [("/etc", 0o755), ("/run", 0o755), ("/root", 0o700), ("/tmp", 0o1777), ("/var/tmp", 0o1777)]
+        [("/etc", 0o755), ("/run", 0o755), ("/root", home), ("/tmp", 0o1777), ("/var/tmp", 0o1777)]
     {
         folder(Path::new(path), mode).map_err(Fault::during(format!("make {path}")))?;
     }
     Ok(())
+}
+
+/// The home of root is closed to others, unless something in it is shown: the container may run as another user.
+fn mode_of_roots_home(shown: &[&Path]) -> u32 {
+    if shown.iter().any(|path| path.starts_with("/root")) { 0o711 } else { 0o700 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_home_of_root_can_be_passed_through_where_something_in_it_is_shown() {
+        assert_eq!(mode_of_roots_home(&[Path::new("/usr"), Path::new("/rootless")]), 0o700);
+        assert_eq!(mode_of_roots_home(&[Path::new("/root/src/target/debug")]), 0o711);
+    }
 }

@@ -57,7 +57,7 @@ pub fn build(making: &Making) -> Result<(), Fault> {
 
     devices.show(making.mapped)?;
     if own {
-        devices::expected()?;
+        devices::expected(&places(&of_host, true))?;
     }
     // Sealed before anything is mounted on top: what has to be made for a volume must not be made on the host.
     show(&of_host)?;
