@@ -336,6 +336,23 @@ mod tests {
     }
 
     #[test]
+    fn one_with_upgraded_data_that_was_late_to_take_the_lease_is_elected_all_the_same() {
+        let given = held().with_data_of("db-0", "x", "8", 1);
+        let old = [("db-1", report("b", 4, 1, 90))];
+        let Decision::Warn(late) = decide(&Situation { unchanged_for: TEN, ..situation(&given, &old) })
+        else {
+            panic!()
+        };
+        let expired = Situation { unchanged_for: TEN, ..situation(&late, &old) };
+        let Decision::Vacate { leadership, .. } = decide(&expired) else { panic!() };
+        assert!(matches!(decide(&situation(&leadership, &old)), Decision::Wait { .. }));
+        let mut upgraded = report("x", leadership.epoch, 1, 10);
+        upgraded.system_identifier = Some("8".to_owned());
+        let reports = [("db-0", upgraded), ("db-1", report("b", leadership.epoch, 1, 90))];
+        assert_eq!(elected(decide(&situation(&leadership, &reports))), ("db-0".to_owned(), false));
+    }
+
+    #[test]
     fn clones_that_never_acknowledged_and_foreign_data_do_not_count() {
         let leadership = held().vacated(true);
         let mut foreign = report("b", 5, 1, 10);

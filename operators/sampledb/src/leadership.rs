@@ -159,6 +159,23 @@ impl Leadership {
         next
     }
 
+    /// With an instance's data in the place of all that was there: whatever others have is of another database, or older, from now on.
+    #[must_use]
+    pub fn with_data_of(&self, instance: &str, clone: &str, identifier: &str, quorum: usize) -> Self {
+        let holder =
+            Holder { instance: instance.to_owned(), clone: Some(clone.to_owned()), ..Holder::default() };
+        Self {
+            epoch: self.epoch.saturating_add(1),
+            holder: Some(holder.clone()),
+            // If it does not take the Lease in time, it can still be elected: its data has everything.
+            previous: Some(holder),
+            previous_stopped: true,
+            synchronous: Synchronous { quorum, clones: BTreeSet::new() },
+            system_identifier: Some(identifier.to_owned()),
+            ..Self::default()
+        }
+    }
+
     /// The Lease taken by a run of an agent, if it was given to its instance and its copy of the data. Before there is any data, it
     /// is the instance's whatever copy it has.
     pub fn taken_by(&self, taker: &Holder) -> Option<Self> {

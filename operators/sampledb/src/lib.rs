@@ -6,6 +6,7 @@
 //! | [`controller`] | the operator's decisions: what a database consists of, who is primary, and how large volumes are |
 //! | [`election`] | failover, decided purely |
 //! | [`leadership`] | what a database's Lease says: who may be primary |
+//! | [`data_version`] | what it says of the data's version, and of an upgrade |
 //! | [`agent`] | runs in each instance, beside its server |
 //! | `archive` | keeps backups |
 //! | [`command`] | `windlass-sampledb`, for people |
@@ -19,6 +20,7 @@ mod archive;
 mod children;
 pub mod command;
 pub mod controller;
+pub mod data_version;
 mod durable_files;
 pub mod election;
 pub mod leadership;
@@ -91,7 +93,7 @@ pub fn databases(image: &str) -> Controller<SampleDB> {
         .deletes::<SampleDBBackup>()
         .watches::<SampleDBBackup>(|database| {
             let restored = database.spec.restore_from.iter().map(|from| from.backup.clone());
-            Relation::names(restored.chain([database.last_backup_name()]))
+            Relation::names(restored.chain([database.last_backup_name(), database.upgrade_backup_name()]))
         })
         .watches::<PersistentVolumeClaim>(|database| {
             Relation::labelled(children::selector(&database.name_any()))
@@ -102,7 +104,11 @@ pub fn databases(image: &str) -> Controller<SampleDB> {
             Relation::names(database.spec.initial_schema.iter().map(|schema| schema.name.clone()))
         })
         .watches::<Pod>(|database| Relation::labelled(children::selector(&database.name_any())))
-        .predicate::<Pod>(|one, other| windlass::health::is_ready(one) != windlass::health::is_ready(other))
+        .predicate::<Pod>(provisioning::pod_differs)
+        // Servers of another image replace them.
+        .deletes::<Pod>()
+        // An upgrade that is put back ends before.
+        .deletes::<Job>()
         .watches::<EndpointSlice>(|database| Relation::named(children::read_write_name(database)))
         .watches::<Lease>(|database| Relation::named(database.name_any()))
         .predicate::<Lease>(leadership::differs)
@@ -132,6 +138,8 @@ pub fn failovers() -> Controller<SampleDB> {
         .watches::<Pod>(|database| Relation::labelled(children::selector(&database.name_any())))
         .predicate::<Pod>(failover::pod_differs)
         .patches::<Pod>()
+        .watches::<Job>(|database| Relation::labelled(children::selector(&database.name_any())))
+        .watches::<SampleDBBackup>(|database| Relation::named(database.upgrade_backup_name()))
         // Which nodes is in the pods, where a relation does not look; of all of them only a cordon matters.
         .watches::<Node>(|_| Relation::all())
         .predicate::<Node>(drain::node_differs)

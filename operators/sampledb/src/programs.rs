@@ -59,19 +59,46 @@ pub async fn run(
     limit: Duration,
 ) -> Result<Printed, ProgramError> {
     let mut command = Command::new(program);
-    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true).env("LC_ALL", "C");
+    command.args(arguments);
     if let Some(passfile) = passfile {
         command.env("PGPASSFILE", passfile);
     }
+    end_of(clock, program, command, limit).await
+}
+
+/// As [`run`], in a directory that the program writes to.
+///
+/// # Errors
+/// [`ProgramError`]
+pub async fn run_in(
+    clock: &Clock,
+    program: &str,
+    arguments: &[&str],
+    directory: &Path,
+    limit: Duration,
+) -> Result<Printed, ProgramError> {
+    let mut command = Command::new(program);
+    command.args(arguments).current_dir(directory);
+    end_of(clock, program, command, limit).await
+}
+
+async fn end_of(
+    clock: &Clock,
+    program: &str,
+    mut command: Command,
+    limit: Duration,
+) -> Result<Printed, ProgramError> {
+    command.stdin(Stdio::null()).kill_on_drop(true).env("LC_ALL", "C");
     let name = || program.to_owned();
     let ended = clock.timeout(limit, command.output()).await;
     let ended = ended.map_err(|_| ProgramError::TooSlow { program: name(), limit })?;
     let output = ended.map_err(|why| ProgramError::NotStarted { program: name(), why })?;
-    let said = String::from_utf8_lossy(&output.stderr);
+    let (printed, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     if output.status.success() {
-        let output = String::from_utf8_lossy(&output.stdout).into_owned();
-        return Ok(Printed { output, told: said.into_owned() });
+        return Ok(Printed { output: printed.into_owned(), told: said.into_owned() });
     }
+    // Some programs, such as pg_upgrade, say why they fail where others print their output.
+    let said = if said.trim().is_empty() { printed } else { said };
     let from = said.char_indices().rev().nth(TOLD).map_or(0, |(at, _)| at);
     Err(ProgramError::Failed { program: name(), said: said[from..].trim().to_owned() })
 }

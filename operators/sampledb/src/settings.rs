@@ -21,6 +21,20 @@ pub mod variables {
     pub const OWNER: &str = "SAMPLEDB_OWNER";
 }
 
+/// The names of the environment variables of an upgrade.
+pub mod upgrade_variables {
+    /// The major version that the data is of.
+    pub const FROM: &str = "SAMPLEDB_UPGRADE_FROM";
+    /// The major version that it becomes of.
+    pub const TO: &str = "SAMPLEDB_UPGRADE_TO";
+    /// Which attempt it is.
+    pub const ATTEMPT: &str = "SAMPLEDB_UPGRADE_ATTEMPT";
+    /// Whether indexes are built anew where text is sorted otherwise.
+    pub const ACCEPT_COLLATIONS: &str = "SAMPLEDB_ACCEPT_COLLATION_CHANGES";
+}
+
+/// Where the programs of the version before are brought for an upgrade.
+pub const OLD_PROGRAMS: &str = "/old-programs";
 /// Where the volume is mounted.
 pub const VOLUME: &str = "/var/lib/sampledb";
 /// Where the sockets are: a directory of the pod's own.

@@ -1,5 +1,6 @@
 //! The agent's command line. It is part of the library so that a program can be an agent under that name.
 
+use super::upgrade;
 use super::{Question, ask, run, watchdog};
 use crate::archive;
 use crate::settings::SOCKETS;
@@ -17,6 +18,9 @@ Usage:
   sampledb-agent archive             Keep the backups of a database
   sampledb-agent backup              Have the archive take a backup
   sampledb-agent forget              Have the archive delete a backup
+  sampledb-agent collect-programs DIRECTORY   Copy this image's PostgreSQL into a directory
+  sampledb-agent upgrade             Upgrade an instance's data to the next version
+  sampledb-agent revert-upgrade      Put the data of the version before back
 ";
 
 /// Does what the arguments of this process say.
@@ -29,6 +33,9 @@ pub fn main() -> ExitCode {
         ["work"] => work(),
         ["archive"] => on_a_runtime(async { archive::serve().await.map_err(|error| error.to_string()) }),
         ["backup"] => on_a_runtime(archive::backup()),
+        ["collect-programs", directory] => upgrade::collect(Path::new(directory)).map(|()| ExitCode::SUCCESS),
+        ["upgrade"] => on_a_runtime(upgrade::upgrade()),
+        ["revert-upgrade"] => on_a_runtime(upgrade::revert()),
         ["forget"] => on_a_runtime(archive::forget()),
         ["probe", question] => match Question::named(question) {
             Some(question) => probe(question),

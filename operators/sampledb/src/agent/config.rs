@@ -147,6 +147,12 @@ pub fn hba(tls: Option<&Tls>) -> String {
     )
 }
 
+/// The name of the user that the agent runs as.
+pub fn user() -> String {
+    let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
+    user.map_or_else(|| "postgres".to_owned(), |user| user.name)
+}
+
 /// `pg_ident.conf`: the user that the agent runs as is the superuser.
 pub fn ident(user: &str) -> String {
     format!("# Written by the agent; changes are overwritten.\nagent {} postgres\n", quoted_word(user))

@@ -88,13 +88,11 @@ impl Agent {
 
     pub(super) fn write_configuration(&self, files: &Files) -> Result<(), StepError> {
         let data = self.volume.data();
-        let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
-        let user = user.map_or_else(|| "postgres".to_owned(), |user| user.name);
         for (name, content) in [
             ("postgresql.conf", files.server.as_str()),
             ("postgresql.auto.conf", ""),
             ("pg_hba.conf", &files.hba),
-            ("pg_ident.conf", &config::ident(&user)),
+            ("pg_ident.conf", &config::ident(&config::user())),
         ] {
             write_durably(&data.join(name), content.as_bytes(), 0o600)?;
         }

@@ -6,7 +6,7 @@ use crate::durable_files::{remove, sync_directory, write_durably};
 use crate::timelines::Timelines;
 use std::fs;
 use std::io;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 /// The places on a volume.
@@ -29,6 +29,21 @@ impl Volume {
     /// Where one is made.
     pub fn unfinished(&self) -> PathBuf {
         self.root.join("pgdata.unfinished")
+    }
+
+    /// Where data of the next version is made.
+    pub fn upgrading(&self) -> PathBuf {
+        self.root.join("pgdata.upgrading")
+    }
+
+    /// Data of the next version that is whole.
+    fn upgraded(&self) -> PathBuf {
+        self.root.join("pgdata.upgraded")
+    }
+
+    /// The data of the version before.
+    pub fn before(&self) -> PathBuf {
+        self.root.join("pgdata.before")
     }
 
     fn clone_file(&self) -> PathBuf {
@@ -84,6 +99,39 @@ impl Volume {
         let id = random_id()?;
         write_durably(&self.clone_file(), id.as_bytes(), 0o600)?;
         Ok(id)
+    }
+
+    /// Another identity, for the data that an attempt at an upgrade put into its place: the same however often that is done.
+    ///
+    /// # Errors
+    /// Of the file system, or of its randomness.
+    pub fn clone_id_of_attempt(&self, attempt: i32) -> io::Result<String> {
+        let file = self.root.join("upgrade-attempt");
+        let kept = match fs::read_to_string(&file) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            kept => kept.unwrap_or_default(),
+        };
+        let id = match kept.trim().split_once(' ') {
+            Some((of, id)) if of.parse() == Ok(attempt) && is_clone_id(id) => id.to_owned(),
+            _ => random_id()?,
+        };
+        write_durably(&file, format!("{attempt} {id}").as_bytes(), 0o600)?;
+        write_durably(&self.clone_file(), id.as_bytes(), 0o600)?;
+        Ok(id)
+    }
+
+    /// Keeps others who would change the data from doing so, until this is dropped; none if somebody else does.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn lock(&self) -> io::Result<Option<fs::File>> {
+        let file =
+            fs::File::options().create(true).append(true).mode(0o600).open(self.root.join("upgrade-lock"))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(error)) => Err(error),
+        }
     }
 
     /// How large the volume is, in bytes.
@@ -160,6 +208,74 @@ impl Volume {
         Ok(())
     }
 
+    /// The major version of the data.
+    ///
+    /// # Errors
+    /// Of the file system, as when there is none.
+    pub fn major(&self) -> io::Result<String> {
+        fs::read_to_string(self.data().join("PG_VERSION")).map(|text| text.trim().to_owned())
+    }
+
+    /// An empty place for data of the next version.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn begin_upgrade(&self) -> io::Result<PathBuf> {
+        let upgrading = self.upgrading();
+        remove(&upgrading)?;
+        fs::DirBuilder::new().mode(0o700).create(&upgrading)?;
+        Ok(upgrading)
+    }
+
+    /// The data of the next version is whole.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn keep_upgraded(&self) -> io::Result<()> {
+        sync_directory(&self.upgrading())?;
+        remove(&self.upgraded())?;
+        fs::rename(self.upgrading(), self.upgraded())?;
+        sync_directory(&self.root)
+    }
+
+    /// Puts data of the next version that is whole into its place, and keeps that of the last. It can be killed and repeated.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn swap(&self) -> io::Result<()> {
+        if !self.upgraded().exists() {
+            return Ok(());
+        }
+        if self.data().exists() {
+            remove(&self.before())?;
+            fs::rename(self.data(), self.before())?;
+            sync_directory(&self.root)?;
+        }
+        fs::rename(self.upgraded(), self.data())?;
+        sync_directory(&self.root)
+    }
+
+    /// Puts the data of the last version back, if it is not in its place, and takes away what was made of the next. It can be killed
+    /// and repeated.
+    ///
+    /// # Errors
+    /// Of the file system.
+    pub fn swap_back(&self) -> io::Result<()> {
+        remove(&self.unfinished())?;
+        if self.before().exists() {
+            if self.data().exists() {
+                fs::rename(self.data(), self.unfinished())?;
+                sync_directory(&self.root)?;
+            }
+            fs::rename(self.before(), self.data())?;
+            sync_directory(&self.root)?;
+        }
+        for left in [self.unfinished(), self.upgrading(), self.upgraded()] {
+            remove(&left)?;
+        }
+        Ok(())
+    }
+
     /// The timelines of the data; `checkpoint` is that of its last checkpoint.
     ///
     /// # Errors
@@ -230,6 +346,21 @@ mod tests {
     }
 
     #[test]
+    fn an_attempt_at_an_upgrade_gives_one_identity_and_one_at_a_time_works() {
+        let folder = tempfile::tempdir().unwrap();
+        let volume = Volume::at(folder.path());
+        let (before, first) = (volume.clone_id().unwrap(), volume.clone_id_of_attempt(7).unwrap());
+        assert_ne!(before, first);
+        assert_eq!(volume.clone_id_of_attempt(7).unwrap(), first);
+        assert_eq!(volume.clone_id().unwrap(), first);
+        assert_ne!(volume.clone_id_of_attempt(8).unwrap(), first);
+        let lock = volume.lock().unwrap();
+        assert!(lock.is_some() && volume.lock().unwrap().is_none());
+        drop(lock);
+        assert!(volume.lock().unwrap().is_some());
+    }
+
+    #[test]
     fn numbers_are_kept() {
         let folder = tempfile::tempdir().unwrap();
         let volume = Volume::at(folder.path());
@@ -237,6 +368,46 @@ mod tests {
         volume.keep(Number::Epoch, 7).unwrap();
         assert_eq!(volume.number(Number::Epoch).unwrap(), 7);
         assert_eq!(volume.number(Number::Followed).unwrap(), 0);
+    }
+
+    /// A volume with data of these versions in its places.
+    fn with(places: &[(&str, &str)]) -> (tempfile::TempDir, Volume) {
+        let folder = tempfile::tempdir().unwrap();
+        for (place, version) in places {
+            fs::create_dir(folder.path().join(place)).unwrap();
+            fs::write(folder.path().join(place).join("PG_VERSION"), format!("{version}\n")).unwrap();
+        }
+        let volume = Volume::at(folder.path());
+        (folder, volume)
+    }
+
+    #[test]
+    fn an_upgrade_that_is_killed_between_two_steps_goes_on_and_has_a_way_back() {
+        let killed_at: [&[(&str, &str)]; 4] = [
+            &[("pgdata", "16"), ("pgdata.upgraded", "18")],
+            // An upgrade long ago left its own.
+            &[("pgdata", "16"), ("pgdata.upgraded", "18"), ("pgdata.before", "15")],
+            &[("pgdata.before", "16"), ("pgdata.upgraded", "18")],
+            &[("pgdata", "18"), ("pgdata.before", "16")],
+        ];
+        for places in killed_at {
+            let (_folder, volume) = with(places);
+            volume.swap().unwrap();
+            assert_eq!(volume.major().unwrap(), "18");
+            assert!(volume.before().exists() && !volume.upgraded().exists());
+        }
+        let killed_at: [&[(&str, &str)]; 4] = [
+            &[("pgdata", "16"), ("pgdata.upgrading", "18")],
+            &[("pgdata", "16"), ("pgdata.upgraded", "18")],
+            &[("pgdata", "18"), ("pgdata.before", "16")],
+            &[("pgdata.unfinished", "18"), ("pgdata.before", "16")],
+        ];
+        for places in killed_at {
+            let (folder, volume) = with(places);
+            volume.swap_back().unwrap();
+            assert_eq!(volume.major().unwrap(), "16");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "{places:?}");
+        }
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The two objects that an agent may read and write: the database's Lease and its own SampleDBInstance.
 
-use crate::api::v1alpha1::{SampleDBInstance, SampleDBInstanceStatus};
+use crate::api::v1alpha1::{SampleDBInstance, SampleDBInstanceStatus, UpgradeReport};
 use crate::api_error::said;
+use crate::data_version::{DataVersion, InvalidDataVersion};
 use crate::leadership::{InvalidLease, Leadership};
 use crate::settings::Settings;
 use futures::{StreamExt, TryStreamExt};
@@ -9,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{Api, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Client, Resource};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,8 @@ const WATCH_SECONDS: u32 = 240;
 const ATTEMPTS: usize = 5;
 /// The agent's field manager.
 const MANAGER: &str = "sampledb-agent";
+/// That of an upgrade's Jobs: an agent that reports after them leaves what they said.
+const UPGRADE_MANAGER: &str = "sampledb-upgrade";
 
 /// A request failed.
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +42,9 @@ pub enum ApiError {
     /// The Lease was written by somebody else.
     #[error(transparent)]
     Lease(#[from] InvalidLease),
+    /// So was what it says of the data's version.
+    #[error(transparent)]
+    DataVersion(#[from] InvalidDataVersion),
     /// Others were faster, again and again.
     #[error("the Lease changes all the time")]
     Contended,
@@ -126,13 +132,34 @@ impl Kubernetes {
     /// # Errors
     /// [`ApiError`]
     pub async fn report(&self, status: &SampleDBInstanceStatus) -> Result<(), ApiError> {
+        self.apply_status(MANAGER, json!(status)).await
+    }
+
+    /// Reports what an upgrade does, or what came of it.
+    ///
+    /// # Errors
+    /// [`ApiError`]
+    pub async fn report_upgrade(&self, report: &UpgradeReport) -> Result<(), ApiError> {
+        self.apply_status(UPGRADE_MANAGER, json!({ "upgrade": report })).await
+    }
+
+    /// What the Lease says of the data's version, read live.
+    ///
+    /// # Errors
+    /// [`ApiError`]
+    pub async fn data_version(&self) -> Result<Option<DataVersion>, ApiError> {
+        let lease = self.within(self.leases.get(&self.lease)).await?;
+        Ok(DataVersion::of(&lease)?)
+    }
+
+    async fn apply_status(&self, manager: &str, status: Value) -> Result<(), ApiError> {
         let object = json!({
             "apiVersion": SampleDBInstance::api_version(&()),
             "kind": SampleDBInstance::kind(&()),
             "metadata": { "name": self.instance },
             "status": status,
         });
-        let how = PatchParams::apply(MANAGER).force();
+        let how = PatchParams::apply(manager).force();
         self.within(self.instances.patch_status(&self.instance, &how, &Patch::Apply(object))).await?;
         Ok(())
     }

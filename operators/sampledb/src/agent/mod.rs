@@ -7,6 +7,7 @@
 //! - `next`: what to do next (pure); `synchronous`: who acknowledges commits (pure); `config`: configuration files (pure)
 //! - `run`: the loop around them; `lease_steps`, `data_steps`, `restore`, `configuration`, `tls`: what it does; `primary`: what a primary does all
 //!   the time; `renewal`: renews the Lease
+//! - `upgrade`: what the Jobs of an upgrade do
 //! - `server`, `sql`, `programs`, `data`: the server, its processes and its data
 //! - `kubernetes`: the Lease and the instance; `lease`: what is changed about the former; `probe`: answers to the kubelet
 //! - `metrics`: what Prometheus is told; `settings`: what the pod tells it; `command_line`: what its binary does
@@ -34,6 +35,7 @@ mod server;
 mod sql;
 mod synchronous;
 mod tls;
+mod upgrade;
 mod watchdog;
 
 pub use command_line::main;

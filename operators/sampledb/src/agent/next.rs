@@ -37,6 +37,8 @@ pub struct View<'a> {
     pub rewound: bool,
     /// The restart that was asked for and done last.
     pub restarted: Option<&'a str>,
+    /// The identifier of data that an upgrade took the place of.
+    pub superseded: Option<&'a str>,
 }
 
 /// A data directory.
@@ -176,6 +178,9 @@ fn go_on(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec, 
     let held = leadership.is_held_by(view.instance, view.clone);
     match &leadership.system_identifier {
         Some(recorded) if *recorded != data.system_identifier => {
+            if view.superseded == Some(&data.system_identifier) && !held {
+                return copy_upgraded(view, leadership);
+            }
             let why =
                 format!("the data is of another database: {} instead of {recorded}", data.system_identifier);
             return if view.server == Server::Stopped { Step::Nothing(why) } else { Step::Stop(why) };
@@ -188,6 +193,17 @@ fn go_on(view: &View<'_>, leadership: &Leadership, spec: &SampleDBInstanceSpec, 
         None => return nothing("another instance makes the database"),
     }
     if held { lead(view, leadership, spec, data) } else { follow(view, leadership, spec, data) }
+}
+
+/// The data is of the version before an upgrade, which the primary's is not any more.
+fn copy_upgraded(view: &View<'_>, leadership: &Leadership) -> Step {
+    if view.server != Server::Stopped {
+        return Step::Kill;
+    }
+    match leadership.holder.as_ref().filter(|holder| holder.run.is_some()) {
+        Some(holder) => Step::Clone(holder.instance.clone()),
+        None => nothing("the database was upgraded, and there is no primary to clone yet"),
+    }
 }
 
 /// It is, or is to be, the primary.
@@ -362,6 +378,7 @@ mod tests {
             cut_off: false,
             rewound: false,
             restarted: None,
+            superseded: None,
         }
     }
 
@@ -392,6 +409,18 @@ mod tests {
         assert_eq!(decide(&View { data: None, ..view(&theirs, &spec) }), Step::Clone(name("db-0")));
         let nobodys = leadership(3, None);
         assert!(matches!(decide(&View { data: None, ..view(&nobodys, &spec) }), Step::Nothing(_)));
+    }
+
+    #[test]
+    fn data_of_the_version_before_an_upgrade_is_copied_anew() {
+        let spec = spec();
+        let old = || Some(Data { system_identifier: "6".to_owned(), ..data(true) });
+        let taken = leadership(3, Some(("db-0", "a", Some("r"))));
+        let seen = View { data: old(), superseded: Some("6"), ..view(&taken, &spec) };
+        assert_eq!(decide(&seen), Step::Clone(name("db-0")));
+        let nobodys = leadership(3, None);
+        assert!(matches!(decide(&View { leadership: Some(&nobodys), ..seen.clone() }), Step::Nothing(_)));
+        assert!(matches!(decide(&View { superseded: Some("5"), ..seen }), Step::Nothing(_)));
     }
 
     #[test]

@@ -11,9 +11,11 @@ use super::renewal::Renewal;
 use super::server::{Server, adopt_orphans};
 use super::sql::{Sql, SqlError, State};
 use super::tls::Tls;
+use super::upgrade;
 use super::watchdog::Leash;
 use crate::api::v1alpha1::{Role, SampleDBInstance, SampleDBInstanceStatus};
 use crate::archive::{AskError, TakeError};
+use crate::data_version::DataVersion;
 use crate::leadership::Leadership;
 use crate::lsn::Lsn;
 use crate::parameters::NOT_LOWER_ON_STANDBYS;
@@ -153,6 +155,7 @@ pub async fn run() -> Result<(), AgentError> {
         pending_restart: Vec::new(),
         primary: Primary::default(),
         volume_full: false,
+        forgets: false,
         reported: None,
         said: String::new(),
     };
@@ -194,6 +197,8 @@ pub(super) struct Agent {
     pub(super) pending_restart: Vec<String>,
     pub(super) primary: Primary,
     volume_full: bool,
+    /// Whether the data of the version before an upgrade is being deleted, or was.
+    forgets: bool,
     reported: Option<SampleDBInstanceStatus>,
     said: String,
 }
@@ -206,6 +211,8 @@ pub(super) struct Seen {
     server: next::Server,
     pub(super) epoch: i32,
     followed: i32,
+    /// What the Lease says of the data's version.
+    version: Option<DataVersion>,
 }
 
 impl Seen {
@@ -287,7 +294,8 @@ impl Agent {
         let server = self.look_at_server().await;
         self.note(&server);
         let (epoch, followed) = (self.volume.number(Number::Epoch)?, self.volume.number(Number::Followed)?);
-        Ok(Seen { leadership, instance, data, server, epoch, followed })
+        let version = lease.and_then(|lease| DataVersion::of(&lease).ok()).flatten();
+        Ok(Seen { leadership, instance, data, server, epoch, followed, version })
     }
 
     async fn look_at_data(&mut self) -> Result<Option<Data>, StepError> {
@@ -421,6 +429,7 @@ impl Agent {
             cut_off: self.streamed.is_some_and(|at| self.clock.moment().since(at) > CUT_OFF),
             rewound: self.rewound,
             restarted: self.restarted.as_deref(),
+            superseded: seen.version.as_ref().and_then(|version| version.superseded.as_deref()),
         }
     }
 
@@ -483,6 +492,7 @@ impl Agent {
     /// Nothing changes: a primary sees to its replicas, and everyone to the configuration.
     async fn keep_up(&mut self, message: String, seen: &Seen) -> Result<String, StepError> {
         let next::Server::Running(state) = &seen.server else { return Ok(message) };
+        self.forget_old_data(seen);
         let (Some(leadership), true) = (&seen.leadership, message.is_empty()) else { return Ok(message) };
         if state.in_recovery {
             let primary = leadership.holder.as_ref().map(|holder| holder.instance.clone());
@@ -493,6 +503,15 @@ impl Agent {
             return Ok(message);
         }
         self.keep_up_primary(leadership, seen).await
+    }
+
+    /// What an upgrade left of the version before is deleted once there is no way back to it.
+    fn forget_old_data(&mut self, seen: &Seen) {
+        let is_over = seen.version.as_ref().is_some_and(|version| version.upgrade.is_none());
+        if is_over && self.volume.before().exists() && !std::mem::replace(&mut self.forgets, true) {
+            let volume = self.volume.clone();
+            tokio::task::spawn_blocking(move || upgrade::forget_old_data(&volume));
+        }
     }
 
     async fn start(&mut self, follow: Option<&str>, seen: &Seen) -> Result<(), StepError> {
@@ -553,6 +572,8 @@ impl Agent {
             tls: self.tls.is_used(),
             volume_full: self.volume_full,
             message: message.to_owned(),
+            // That is for an upgrade's Jobs to say.
+            upgrade: None,
         };
         self.health.works(ready);
         if self.reported.as_ref() != Some(&status) {

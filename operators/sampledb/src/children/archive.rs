@@ -3,7 +3,6 @@
 use super::{USER, container_security, labels, read};
 use crate::api::v1alpha1::{SampleDB, SampleDBArchive, SampleDBArchiveSpec};
 use crate::archive::{ACCESS, CERTIFICATE, PORT, TOKEN, VOLUME};
-use crate::children::image;
 use crate::settings::SOCKETS;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Secret, Service};
@@ -18,13 +17,13 @@ const ARCHIVE_LABEL: &str = "db.windlass.dev/archive";
 /// Its container, and its port.
 const NAME: &str = "archive";
 
-/// The archive of a database, if it has one.
-pub(crate) fn of(database: &SampleDB) -> Option<SampleDBArchive> {
+/// The archive of a database that runs an image, if it has one.
+pub(crate) fn of(database: &SampleDB, image: &str) -> Option<SampleDBArchive> {
     let backup = database.spec.backup.as_ref()?;
     let spec = SampleDBArchiveSpec {
         database: database.name_any(),
         database_uid: database.uid().unwrap_or_default(),
-        image: image(database),
+        image: image.to_owned(),
         storage: backup.storage.clone(),
     };
     let mut archive = SampleDBArchive::new(&database.archive_name(), spec);

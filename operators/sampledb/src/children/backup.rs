@@ -43,6 +43,12 @@ pub(crate) fn last(database: &SampleDB) -> SampleDBBackup {
     SampleDBBackup::new(&database.last_backup_name(), spec)
 }
 
+/// The backup that is taken before a database is upgraded to another major version.
+pub(crate) fn before_upgrade(database: &SampleDB) -> SampleDBBackup {
+    let spec = SampleDBBackupSpec { database: database.name_any() };
+    SampleDBBackup::new(&database.upgrade_backup_name(), spec)
+}
+
 /// The backup that a schedule makes at a time.
 pub(crate) fn scheduled(database: &SampleDB, due: Timestamp) -> SampleDBBackup {
     let digits: String = due.to_string().chars().take(19).filter(char::is_ascii_digit).collect();

@@ -1,9 +1,10 @@
 //! The objects that a database consists of, as YAML would have them.
 //!
-//! - `archive`: those of its archive; `backup`: those by which a backup is taken
+//! - `archive`: those of its archive; `backup`: those by which a backup is taken; `upgrade`: those of an upgrade
 
 pub(crate) mod archive;
 pub(crate) mod backup;
+pub(crate) mod upgrade;
 
 use crate::agent::metrics;
 use crate::api::v1alpha1::{ConfigMapKey, SampleDB, SampleDBInstance, SampleDBInstanceSpec};
@@ -253,6 +254,7 @@ pub(crate) fn image(database: &SampleDB) -> String {
 pub(crate) fn servers(
     database: &SampleDB,
     replicas: i32,
+    image: &str,
     agent_image: &str,
     restored_from: Option<&str>,
 ) -> StatefulSet {
@@ -277,7 +279,7 @@ pub(crate) fn servers(
                 "labels": labels(database),
                 "annotations": { "kubectl.kubernetes.io/default-container": CONTAINER },
             },
-            "spec": pod(database, agent_image, restored_from),
+            "spec": pod(database, image, agent_image, restored_from),
         },
         "volumeClaimTemplates": [claim],
     });
@@ -289,8 +291,8 @@ pub(crate) fn servers(
 }
 
 /// The pod of an instance; `restored_from` is the archive that its data may come from.
-fn pod(database: &SampleDB, agent_image: &str, restored_from: Option<&str>) -> Value {
-    let mut pod = plain_pod(database, agent_image);
+fn pod(database: &SampleDB, image: &str, agent_image: &str, restored_from: Option<&str>) -> Value {
+    let mut pod = plain_pod(database, image, agent_image);
     if let Some(archive) = restored_from {
         let mount = json!({ "name": "archive", "mountPath": ACCESS, "readOnly": true });
         add(&mut pod["containers"][0]["volumeMounts"], mount);
@@ -305,10 +307,26 @@ fn add(list: &mut Value, item: Value) {
     }
 }
 
-fn plain_pod(database: &SampleDB, agent_image: &str) -> Value {
+/// What an agent is told by its environment; of the instance that its pod is named after, or of another.
+fn instance_variables(database: &SampleDB, instance: Option<&str>) -> Vec<Value> {
     let field =
         |name: &str, path: &str| json!({ "name": name, "valueFrom": { "fieldRef": { "fieldPath": path } } });
     let value = |name: &str, value: &str| json!({ "name": name, "value": value });
+    vec![
+        value(variables::DATABASE, &database.name_any()),
+        field(variables::NAMESPACE, "metadata.namespace"),
+        match instance {
+            Some(instance) => value(variables::INSTANCE, instance),
+            None => field(variables::INSTANCE, "metadata.name"),
+        },
+        field(variables::POD_UID, "metadata.uid"),
+        value(variables::SERVICE, &instances_service_name(database)),
+        value(variables::CREATE, &database.spec.database),
+        value(variables::OWNER, &database.spec.owner),
+    ]
+}
+
+fn plain_pod(database: &SampleDB, image: &str, agent_image: &str) -> Value {
     let probe = |question: &str| json!({ "command": ["/agent/sampledb-agent", "probe", question] });
     let memory = database
         .spec
@@ -336,17 +354,9 @@ fn plain_pod(database: &SampleDB, agent_image: &str) -> Value {
         }],
         "containers": [{
             "name": CONTAINER,
-            "image": image(database),
+            "image": image,
             "command": ["/agent/sampledb-agent", "run"],
-            "env": [
-                value(variables::DATABASE, &database.name_any()),
-                field(variables::NAMESPACE, "metadata.namespace"),
-                field(variables::INSTANCE, "metadata.name"),
-                field(variables::POD_UID, "metadata.uid"),
-                value(variables::SERVICE, &instances_service_name(database)),
-                value(variables::CREATE, &database.spec.database),
-                value(variables::OWNER, &database.spec.owner),
-            ],
+            "env": instance_variables(database, None),
             "ports": [
                 { "name": CONTAINER, "containerPort": PORT },
                 { "name": "metrics", "containerPort": metrics::PORT },

@@ -5,8 +5,10 @@
 use super::provisioning;
 use crate::api::v1alpha1::{BackupPhase, DeletionPolicy, SampleDB, SampleDBBackup};
 use crate::children;
+use crate::data_version::{DataVersion, Phase};
 use crate::leadership::Leadership;
 use k8s_openapi::api::apps::v1::StatefulSet;
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{PersistentVolumeClaim, Pod};
 use kube::ResourceExt;
@@ -119,6 +121,15 @@ fn remove(database: &SampleDB, observed: &Observed, mut plan: Plan) -> Result<Pl
     let name = database.name_any();
     if observed.get::<StatefulSet>(&name)?.is_some() {
         plan = plan.delete::<StatefulSet>(&name, Why::RemovesServers);
+    }
+    let lease = observed.get::<Lease>(&name)?;
+    let data = lease.and_then(|lease| DataVersion::of(&lease).ok()).flatten();
+    if let Some(Phase::Upgrading { attempt } | Phase::Reverting { attempt, .. }) =
+        data.as_ref().and_then(DataVersion::phase)
+        && let Some(job) = observed.get::<Job>(&children::upgrade::name(database, *attempt))?
+    {
+        // Its pod would keep the volume.
+        plan = plan.delete::<Job>(job.name_any(), Why::RemovesServers);
     }
     let pods = observed.list::<Pod>()?.len();
     if pods > 0 {

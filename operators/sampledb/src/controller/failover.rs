@@ -1,11 +1,16 @@
 //! Who is primary: the Lease, and where writes go.
 
-use crate::api::v1alpha1::{Durability, Role, SampleDB, SampleDBInstance, SampleDBInstanceStatus};
+use crate::api::v1alpha1::{
+    Durability, Role, SampleDB, SampleDBBackup, SampleDBInstance, SampleDBInstanceStatus,
+};
 use crate::children::{self, CONTAINER, ROLE_LABEL};
 use crate::controller::drain::Nodes;
 use crate::controller::provisioning::restarts_in_place;
+use crate::controller::upgrade;
+use crate::data_version::{DataVersion, Phase};
 use crate::election::{self, Decision, Lost, Situation};
 use crate::leadership::{self, Holder, Leadership};
+use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, ContainerStatus, Node, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -35,6 +40,8 @@ enum Why {
     StaysOnCordonedNode { instance: String, node: String },
     LeavesFullVolume { instance: String },
     StaysOnFullVolume { instance: String },
+    LeavesOldImage { instance: String },
+    UpgradeUnderWay,
     DirectsWrites,
     TellsReplicasApart,
     LastsAnotherTime,
@@ -72,6 +79,10 @@ impl Reasoned for Why {
                     "the volume of the primary {instance} is full, and no replica with more room could take over"
                 )
             }
+            Self::LeavesOldImage { instance } => {
+                format!("{instance} is to become primary: its server is of the image that is asked for")
+            }
+            Self::UpgradeUnderWay => "an upgrade to another version is under way".to_owned(),
             Self::DirectsWrites => "writes go to the primary".to_owned(),
             Self::TellsReplicasApart => "reads go to replicas".to_owned(),
             Self::GoesOnToTheEnd => "the database is being deleted".to_owned(),
@@ -94,6 +105,8 @@ pub fn decide(database: &SampleDB, observed: &Observed) -> Result<Plan, Refusal>
         return Ok(Plan::new().claim(lease, Why::MakesTheDatabase { instance }));
     };
     let leadership = Leadership::of(&lease)
+        .map_err(|error| Refusal::new(Reason::new("InvalidLease", error.to_string())))?;
+    let data = DataVersion::of(&lease)
         .map_err(|error| Refusal::new(Reason::new("InvalidLease", error.to_string())))?;
     let pods = observed.list::<Pod>()?;
     let instances = observed.list::<SampleDBInstance>()?;
@@ -119,20 +132,54 @@ pub fn decide(database: &SampleDB, observed: &Observed) -> Result<Plan, Refusal>
         barred: barred.clone(),
         draining: nodes.draining().into_iter().chain(full(&reports)).collect(),
     };
-    let plan = direct(database, &leadership, &reports, &pods);
+    let plan = direct(database, &leadership, data.as_ref(), &reports, &pods);
     let claim = |leadership: &Leadership| written(database, (*lease).clone(), leadership);
+    let upgrading = upgrade::Situation {
+        database,
+        leadership: &leadership,
+        data: data.as_ref(),
+        reports: &reports,
+        pods: &pods,
+        unchanged_for: situation.unchanged_for,
+        lease_duration: situation.lease_duration,
+        job: match data.as_ref().and_then(DataVersion::phase) {
+            Some(Phase::Upgrading { attempt }) => {
+                observed.get::<Job>(&children::upgrade::name(database, *attempt))?
+            }
+            _ => None,
+        },
+        backup: observed.get::<SampleDBBackup>(&database.upgrade_backup_name())?,
+    };
+    if let Some(change) = upgrade::decide(&upgrading) {
+        let mut lease = claim(&change.leadership);
+        change.data.write(&mut lease);
+        return Ok(plan.claim(lease, change.why));
+    }
+    let outdated = outdated(database, data.as_ref(), &pods);
     Ok(match election::decide(&situation) {
+        Decision::Elect { .. } | Decision::Wait { .. }
+            if data.as_ref().is_some_and(DataVersion::stops_servers) =>
+        {
+            plan.wait(Why::UpgradeUnderWay, windlass::Until::Change)
+        }
         Decision::Keep(again) => {
             let holder = leadership.holder.as_ref().map(|holder| holder.instance.as_str());
             let cordoned = holder.and_then(|holder| nodes.cordoned(holder));
             let is_full = full(&reports).any(|instance| Some(instance) == holder);
-            if let Some(target) = successor(database, &leadership, &reports, &barred, &nodes) {
+            let successor = match data.as_ref().and_then(|data| data.upgrade.as_ref()) {
+                Some(_) => None,
+                None => successor(database, &leadership, &reports, &barred, &nodes, &outdated),
+            };
+            if let Some(target) = successor {
                 let mut next = leadership.clone();
                 next.switchover_to = Some(target.to_owned());
                 let instance = target.to_owned();
                 let why = match cordoned {
                     Some(node) => Why::LeavesCordonedNode { instance, node: node.to_owned() },
                     None if is_full => Why::LeavesFullVolume { instance },
+                    None if holder.is_some_and(|holder| outdated.contains(holder)) => {
+                        Why::LeavesOldImage { instance }
+                    }
                     None => Why::HandsOver { instance },
                 };
                 return Ok(plan.claim(claim(&next), why));
@@ -218,6 +265,13 @@ fn full<'a>(reports: &[(&'a str, &SampleDBInstanceStatus)]) -> impl Iterator<Ite
     reports.iter().filter(|(_, report)| report.volume_full).map(|(name, _)| *name)
 }
 
+/// Instances whose servers are of another image than the one that is asked for.
+fn outdated(database: &SampleDB, data: Option<&DataVersion>, pods: &[Arc<Pod>]) -> BTreeSet<String> {
+    let image = upgrade::image(database, data);
+    let others = pods.iter().filter(|pod| upgrade::server_image(pod).is_some_and(|its| its != image));
+    others.map(|pod| pod.name_any()).collect()
+}
+
 /// To whom a primary that may not stay hands over: a replica that is connected, rather not on a node that is being emptied.
 fn successor<'a>(
     database: &SampleDB,
@@ -225,6 +279,7 @@ fn successor<'a>(
     reports: &[(&'a str, &SampleDBInstanceStatus)],
     barred: &BTreeSet<&str>,
     nodes: &Nodes<'_>,
+    outdated: &BTreeSet<String>,
 ) -> Option<&'a str> {
     let holder = leadership.holder.as_ref().filter(|_| leadership.switchover_to.is_none())?;
     let restarts = reports.iter().any(|(name, report)| {
@@ -236,7 +291,9 @@ fn successor<'a>(
     let alone = reports.iter().all(|(name, report)| {
         *name == holder.instance || (report.ready && report.pending_restart.is_empty())
     });
-    let must_go = is_surplus(database, &holder.instance) || (restarts && alone);
+    // Replicas run the image that is asked for, before their primary does.
+    let is_last = outdated.len() == 1 && outdated.contains(&holder.instance);
+    let must_go = is_surplus(database, &holder.instance) || ((restarts || is_last) && alone);
     // From a cordoned node only to one that is elected for sure: any other could be on a cordoned node, too, and so on.
     let is_cordoned = nodes.cordoned(&holder.instance).is_some();
     let acknowledges = |report: &SampleDBInstanceStatus| {
@@ -280,6 +337,7 @@ fn ends(status: &ContainerStatus) -> impl Iterator<Item = &ContainerStateTermina
 fn direct(
     database: &SampleDB,
     leadership: &Leadership,
+    data: Option<&DataVersion>,
     reports: &[(&str, &SampleDBInstanceStatus)],
     pods: &[Arc<Pod>],
 ) -> Plan {
@@ -296,6 +354,7 @@ fn direct(
             holder.instance == name && holder.run.is_some() && holder.pod_uid == pod.metadata.uid
         }) && role_of(pod) == Role::Primary
             && is_open
+            && !data.is_some_and(DataVersion::keeps_writes_out)
     });
     let endpoints = children::read_write_endpoints(database, primary.map(|pod| &**pod));
     let mut plan = Plan::new().apply(endpoints, Why::DirectsWrites);

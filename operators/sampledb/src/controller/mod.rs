@@ -7,5 +7,8 @@ pub(crate) mod drain;
 pub mod failover;
 pub mod provisioning;
 pub(crate) mod restore;
+mod roll;
 pub mod schedule;
 pub mod storage;
+mod upgrade;
+mod upgrade_steps;

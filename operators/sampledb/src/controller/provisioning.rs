@@ -5,6 +5,8 @@ use crate::api::v1alpha1::{
 };
 use crate::children;
 use crate::controller::restore::{self, Restore};
+use crate::controller::{roll, upgrade, upgrade_steps};
+use crate::data_version::DataVersion;
 use crate::leadership::Leadership;
 use crate::parameters::NOT_LOWER_ON_STANDBYS;
 use k8s_openapi::api::batch::v1::Job;
@@ -79,7 +81,10 @@ impl Reasoned for Why {
 /// When the ConfigMap with its schema is not there, or it asks for what its controller does not watch.
 pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Result<Plan, Refusal> {
     let name = database.name_any();
-    let leadership = observed.get::<Lease>(&name)?.and_then(|lease| Leadership::of(&lease).ok());
+    let lease = observed.get::<Lease>(&name)?;
+    let leadership = lease.as_ref().and_then(|lease| Leadership::of(lease).ok());
+    let data = lease.and_then(|lease| DataVersion::of(&lease).ok()).flatten();
+    let image = upgrade::image(database, data.as_ref());
     let holder = leadership.as_ref().and_then(|leadership| leadership.holder.as_ref());
     let holder = holder.map(|holder| holder.instance.as_str());
     // A primary beyond the number that is wanted stays until it has handed over.
@@ -105,7 +110,7 @@ pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Re
         .apply(children::role(database, &instances), Why::LetsAgentsReport)
         .apply(children::role_binding(database), Why::LetsAgentsReport)
         .apply(children::disruption_budget(database), Why::BoundsDisruptions);
-    if let Some(archive) = children::archive::of(database) {
+    if let Some(archive) = children::archive::of(database, &image) {
         plan = plan.apply(archive, Why::KeepsBackups);
     }
     for service in children::services(database) {
@@ -142,12 +147,17 @@ pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Re
     let restored_from = restore.as_ref().map(|(_, archive)| archive.as_str());
     // One that is being deleted is needed for a last backup.
     let hibernates = database.spec.hibernated && database.metadata.deletion_timestamp.is_none();
-    let running = if hibernates { 0 } else { running };
-    let servers = children::servers(database, running, agent_image, restored_from);
+    let is_upgraded = data.as_ref().is_some_and(DataVersion::stops_servers);
+    let running = if hibernates || is_upgraded { 0 } else { running };
+    let servers = children::servers(database, running, &image, agent_image, restored_from);
     plan = plan.apply(Apply::new(servers).recreate(Propagation::Orphan), Why::RunsInstances);
-    if hibernates {
+    if hibernates && !is_upgraded {
         return hibernate(database, observed, plan);
     }
+    if let Some(data) = &data {
+        plan = upgrade_steps::decide(database, observed, data, agent_image, plan)?;
+    }
+    plan = roll::decide(observed, data.as_ref(), &image, holder, &instances, plan)?;
     report(database, observed, plan, holder, &instances)
 }
 
@@ -299,4 +309,12 @@ fn report(
         conditions: Vec::new(),
     };
     Ok(plan.status(status))
+}
+
+/// Whether two versions of a pod differ in what is decided by.
+pub fn pod_differs(one: &Pod, other: &Pod) -> bool {
+    let matters = |pod: &Pod| {
+        (is_ready(pod), pod.metadata.uid.clone(), pod.metadata.deletion_timestamp.is_some(), roll::runs(pod))
+    };
+    matters(one) != matters(other)
 }

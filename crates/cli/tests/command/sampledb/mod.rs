@@ -11,6 +11,8 @@ mod place;
 mod storage;
 mod story;
 mod tls;
+mod upgrade;
+mod versions;
 
 use k8s_openapi::api::core::v1::{ConfigMap, Secret};
 use kube::api::{DeleteParams, PostParams};

@@ -131,7 +131,7 @@ fn agent_image(folder: &Path) -> PathBuf {
 }
 
 /// A folder with the recipes of the operator's images, at the place for configuration.
-fn folder_with_recipes() -> (tempfile::TempDir, PathBuf) {
+fn folder_with_recipes(postgres: Option<&Path>, locales: Option<&Path>) -> (tempfile::TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
     let programs = agent_image(folder.path());
@@ -141,17 +141,36 @@ fn folder_with_recipes() -> (tempfile::TempDir, PathBuf) {
         Some(archive) => json!({ "root": fs::canonicalize(archive).unwrap() }),
         None => json!({ "programs": [&programs] }),
     };
-    let recipe = json!({"images": {
+    let mut recipe = json!({"images": {
         "sampledb-operator": operator,
         "sampledb-writer": {"programs": [&programs]},
     }});
+    if let Some(versions) = postgres {
+        recipe["images"]["postgres"] = json!({
+            "needs": ["postgres", "initdb"],
+            "programs": [versions.join("*/bin")],
+            "version": ["postgres", "--version"],
+            "shows": [versions],
+            "environment": {"LANG": "C.UTF-8"},
+            "users": {"postgres": {"number": 999, "home": "/var/lib/postgresql"}},
+        });
+        if let Some(locales) = locales {
+            recipe["images"]["postgres"]["shows"] = json!([versions, locales]);
+            recipe["images"]["postgres"]["environment"]["LOCPATH"] = json!(locales);
+        }
+    }
     fs::write(config.join("windlass/recipes.yaml"), recipe.to_string()).unwrap();
     (folder, config)
 }
 
 impl Place {
     pub(super) async fn start() -> Self {
-        let (folder, config) = folder_with_recipes();
+        Self::start_with(None, None).await
+    }
+
+    /// With servers of the versions in a folder, each in a folder of its own, and with locales of a folder.
+    pub(super) async fn start_with(postgres: Option<&Path>, locales: Option<&Path>) -> Self {
+        let (folder, config) = folder_with_recipes(postgres, locales);
         let mut command = windlass(&["cluster", "up", "--nodes", "process=1"]);
         command.env("XDG_RUNTIME_DIR", folder.path()).env("XDG_CONFIG_HOME", &config);
         let cluster = Cluster::of(command);
@@ -161,7 +180,7 @@ impl Place {
 
     /// With a node that goes on when the control plane does not.
     pub(super) async fn with_node_apart() -> Self {
-        let (folder, config) = folder_with_recipes();
+        let (folder, config) = folder_with_recipes(None, None);
         let mut command = windlass(&["cluster", "up", "--nodes", "simulated=0"]);
         command.env("XDG_RUNTIME_DIR", folder.path());
         let cluster = Cluster::of(command);
@@ -198,7 +217,7 @@ impl Place {
         crate::envtest::reference()?;
         let reference = Reference::builder().controllers().start().await.unwrap();
         let world = World { client: reference.client().await.unwrap(), clock: Clock::real() };
-        let (folder, config) = folder_with_recipes();
+        let (folder, config) = folder_with_recipes(None, None);
         let node = Node::joining(&reference.kubeconfig(), &config);
         let class: StorageClass = serde_json::from_value(json!({
             "metadata": {"name": "local", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}},
@@ -350,7 +369,7 @@ impl Place {
             volumes.push(json!({"name": "trusted", "secret": {"secretName": secret, "items": items}}));
         }
         let container = json!({
-            "name": "psql", "image": "postgres:15",
+            "name": "psql", "image": "postgres",
             "command": ["psql", "--no-psqlrc", "--quiet", "--tuples-only", "--no-align", "--command", sql],
             "env": env, "volumeMounts": mounts,
         });
@@ -390,7 +409,12 @@ impl Place {
     }
 
     pub(super) async fn change(&self, name: &str, spec: Value) {
-        let patch = Patch::Merge(json!({ "spec": spec }));
+        self.patch(name, json!({ "spec": spec })).await;
+    }
+
+    /// Changes anything of it.
+    pub(super) async fn patch(&self, name: &str, patch: Value) {
+        let patch = Patch::Merge(patch);
         self.world.api::<SampleDB>().patch(name, &PatchParams::default(), &patch).await.unwrap();
     }
 
@@ -450,6 +474,11 @@ impl Drop for Place {
 /// The first process of an instance's container, as the machine numbers it.
 pub(super) fn first_process(instance: &str) -> Option<Pid> {
     process_of(instance, |arguments| arguments.ends_with(b"sampledb-agent\0run\0"))
+}
+
+/// The first process of the pod that upgrades an instance's data.
+pub(super) fn upgrade_process(instance: &str) -> Option<Pid> {
+    process_of(instance, |arguments| arguments.ends_with(b"sampledb-agent\0upgrade\0"))
 }
 
 /// The agent of an instance, below its watchdog.

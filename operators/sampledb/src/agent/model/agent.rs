@@ -119,6 +119,7 @@ impl Agent {
             cut_off: false,
             rewound: false,
             restarted: self.restarted.as_deref(),
+            superseded: None,
         };
         let step = next::decide(&view);
         self.note(&step);
@@ -328,6 +329,7 @@ impl Agent {
             tls: Some(true),
             volume_full: false,
             message: message.to_owned(),
+            upgrade: None,
         };
         if self.reported.as_ref() != Some(&status) {
             self.kubernetes.report(&status).await?;

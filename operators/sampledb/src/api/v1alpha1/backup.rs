@@ -58,6 +58,9 @@ pub struct RestoreFrom {
     pub backup: String,
 }
 
+/// How long the name of a backup may be: that of its Job is longer, and a label.
+const LONGEST_NAME: usize = 52;
+
 /// The archive of one database: a volume, and the pod that mounts it and receives backups.
 #[derive(CustomResource, Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[kube(
@@ -218,7 +221,20 @@ impl SampleDB {
 
     /// The name of the backup that is taken when it is deleted.
     pub fn last_backup_name(&self) -> String {
-        format!("{}-{}-last", self.name_any(), self.short_uid())
+        self.backup_name("last")
+    }
+
+    /// The name of the backup that is taken before it is upgraded. An upgrade that is asked for again has another.
+    pub fn upgrade_backup_name(&self) -> String {
+        let generation = self.metadata.generation.unwrap_or_default();
+        self.backup_name(&format!("upgrade-{generation}"))
+    }
+
+    /// A name that a backup may have, also if that of the database is long.
+    fn backup_name(&self, what: &str) -> String {
+        let end = format!("-{}-{what}", self.short_uid());
+        let name: String = self.name_any().chars().take(LONGEST_NAME.saturating_sub(end.len())).collect();
+        format!("{}{end}", name.trim_end_matches(['-', '.']))
     }
 
     fn short_uid(&self) -> String {
@@ -230,5 +246,25 @@ impl SampleDBBackup {
     /// How far it is.
     pub fn phase(&self) -> BackupPhase {
         self.status.as_ref().map_or(BackupPhase::Pending, |status| status.phase)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_operators_own_backups_have_names_that_are_short_enough() {
+        let mut database = SampleDB::new("ledger", Default::default());
+        database.metadata.uid = Some("01234567-89ab".to_owned());
+        for (name, last) in [
+            ("ledger".to_owned(), "ledger-01234567-last".to_owned()),
+            (format!("{}-{}", "a".repeat(37), "b".repeat(20)), format!("{}-01234567-last", "a".repeat(37))),
+        ] {
+            database.metadata.name = Some(name);
+            assert_eq!(database.last_backup_name(), last);
+            database.metadata.generation = Some(i64::MAX);
+            assert!(database.upgrade_backup_name().len() <= LONGEST_NAME);
+        }
     }
 }

@@ -45,7 +45,8 @@ use std::collections::BTreeMap;
      "message": "a snapshot needs an archive: set backup", "fieldPath": ".deletionPolicy"},
 ]))]
 pub struct SampleDBSpec {
-    /// The major version of PostgreSQL, which is also the tag of the image unless `image` names another.
+    /// The version of PostgreSQL, such as `16` or `16.4`, which is also the tag of the image unless `image` names another. A higher
+    /// major version upgrades the database; a lower one is refused.
     #[schemars(regex(pattern = r"^[1-9][0-9]{1,2}(\.[0-9]{1,3})?$"))]
     pub version: String,
     /// The image that the instances run; by default `postgres` with the version as its tag.
@@ -291,6 +292,29 @@ pub struct SampleDBInstanceStatus {
     #[serde(default)]
     pub volume_full: bool,
     /// What the agent does or waits for.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What the last Job of an upgrade reported of its data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub upgrade: Option<UpgradeReport>,
+}
+
+/// What a Job of an upgrade, or of the way back, reports.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeReport {
+    /// Which attempt it is.
+    pub attempt: i32,
+    /// The major version of the data that is in its place now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
+    /// Of that data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_identifier: Option<String>,
+    /// Identifies that copy of the data.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clone: Option<String>,
+    /// Why it failed, or what it does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
