@@ -1,17 +1,23 @@
 //! `windlass-sampledb`: what people ask of a database beside `kubectl`.
 
+mod backup;
 mod failover;
 mod fence;
+mod hibernate;
 mod kubectl;
+mod report;
+mod restore;
 mod status;
 mod switchover;
+mod waiting;
 
 use crate::api_error::said;
 use clap::{Args, Parser, Subcommand};
 use kube::{Api, Client};
 use std::process::ExitCode;
+use waiting::Waiting;
 
-/// Look at SampleDBs, and change who is primary
+/// Look at SampleDBs, change who is primary, back up and restore
 #[derive(Debug, Parser)]
 #[command(name = "windlass-sampledb", version)]
 struct Command {
@@ -34,8 +40,16 @@ enum Subcommands {
     Failover(failover::Options),
     /// Keep the server of an instance stopped
     Fence(fence::Options),
+    /// Take a backup now
+    Backup(backup::Options),
+    /// Make a new database of a backup
+    Restore(restore::Options),
+    /// Stop the servers, and keep the volumes
+    Hibernate(hibernate::Options),
     /// Show the log of an instance, by default of the primary
     Logs(Logs),
+    /// Collect what helps to understand what happened: objects, events and logs, and no Secret
+    Report(report::Options),
 }
 
 /// A database.
@@ -110,8 +124,23 @@ async fn carry_out(command: Command) -> Result<ExitCode, Failure> {
         Subcommands::Switchover(options) => switchover::run(&place, &options).await,
         Subcommands::Failover(options) => failover::run(&place, &options).await,
         Subcommands::Fence(options) => fence::run(&place, &options).await,
+        Subcommands::Backup(options) => backup::run(&place, &options).await,
+        Subcommands::Restore(options) => restore::run(&place, &options).await,
+        Subcommands::Hibernate(options) => hibernate::run(&place, &options).await,
+        Subcommands::Report(options) => report::run(&place, &options).await,
         Subcommands::Logs(options) => {
             kubectl::logs(&place, &options.database.name, options.instance, options.follow).await
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn every_subcommand_can_be_parsed() {
+        Command::command().debug_assert();
     }
 }

@@ -2,6 +2,7 @@
 
 mod backup;
 mod bench;
+mod commands;
 mod deletion;
 mod drain;
 mod failover;
