@@ -20,6 +20,8 @@ pub struct Wanted<'a> {
     pub floors: BTreeMap<String, u64>,
     /// How it uses TLS, if it does.
     pub tls: Option<&'a Tls>,
+    /// Whether clients are kept out.
+    pub closed: bool,
     /// How much of the write-ahead log a backup that is slow may keep, in MB.
     pub slots_keep: u64,
 }
@@ -38,6 +40,9 @@ pub struct Tls {
 /// The certificate, its key, and which ones to trust: as the Secret has them, and the server.
 pub const TLS_FILES: [(&str, &str); 3] =
     [("tls.crt", "server.crt"), ("tls.key", "server.key"), ("ca.crt", "ca.crt")];
+
+/// A setting that means nothing to the server: a new connection that has it came after clients were kept out.
+pub const CLOSED: &str = "sampledb.closed";
 
 /// `postgresql.conf`.
 pub fn server(settings: &Settings, wanted: &Wanted<'_>) -> String {
@@ -98,6 +103,9 @@ pub fn server(settings: &Settings, wanted: &Wanted<'_>) -> String {
         lines.insert("ssl_key_file", file("server.key"));
     }
     lines.insert("recovery_target_timeline", "latest".to_owned());
+    if wanted.closed {
+        lines.insert(CLOSED, "on".to_owned());
+    }
     let mut text = String::from("# Written by the agent; changes are overwritten.\n");
     let given = wanted.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     // The operator's own come last: the last one of a name counts.
@@ -130,20 +138,22 @@ pub fn conninfo(host: &str, application: &str, passfile: &Path, tls: Option<&Tls
     )
 }
 
-/// `pg_hba.conf`: the agent is the superuser by the socket, and nobody is over the network.
-pub fn hba(tls: Option<&Tls>) -> String {
+/// `pg_hba.conf`: the agent is the superuser by the socket, and nobody is over the network. Where clients are kept out, replicas and
+/// backups are not.
+pub fn hba(tls: Option<&Tls>, closed: bool) -> String {
     let host = |by_tls: bool| if by_tls { "hostssl" } else { "host   " };
     let (replicas, clients) =
         (host(tls.is_some_and(|tls| tls.replicas)), host(tls.is_some_and(|tls| tls.clients)));
+    let (clients, method) = if closed { ("host   ", "reject") } else { (clients, "scram-sha-256") };
     format!(
         "# Written by the agent; changes are overwritten.\n\
          local   all          postgres                     peer map=agent\n\
-         local   all          all                          scram-sha-256\n\
+         local   all          all                          {method}\n\
          host    all          postgres      all            reject\n\
          {replicas} replication  {REPLICATOR}    all            scram-sha-256\n\
          {replicas} postgres     {REPLICATOR}    all            scram-sha-256\n\
          host    all          {REPLICATOR}    all            reject\n\
-         {clients} all          all           all            scram-sha-256\n"
+         {clients} all          all           all            {method}\n"
     )
 }
 
@@ -206,6 +216,7 @@ mod tests {
             synchronous: &synchronous,
             floors: BTreeMap::new(),
             tls: None,
+            closed: false,
             slots_keep: 256,
         };
         let text = server(&settings(), &wanted);
@@ -224,6 +235,7 @@ mod tests {
             follow: None,
             synchronous: &Synchronous::default(),
             tls: None,
+            closed: false,
             slots_keep: 256,
             floors: floors.iter().map(|(name, floor)| ((*name).to_owned(), *floor)).collect(),
         };
@@ -255,7 +267,7 @@ mod tests {
         let tls = |replicas, clients| Tls { directory: "/v/tls".into(), replicas, clients };
         let lines = |tls: Option<&Tls>| -> Vec<String> {
             let words = |line: &str| line.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
-            hba(tls).lines().filter(|line| line.starts_with("host")).map(words).collect()
+            hba(tls, false).lines().filter(|line| line.starts_with("host")).map(words).collect()
         };
         let (replication, clients) = ("replication replicator", "all all");
         assert!(lines(None).contains(&format!("host {replication}")));
@@ -267,6 +279,22 @@ mod tests {
         let info = conninfo("h", "c", Path::new("/p"), Some(&tls(true, false)));
         assert!(info.contains("sslmode=verify-full sslrootcert=/v/tls/ca.crt"), "{info}");
         assert!(conninfo("h", "c", Path::new("/p"), Some(&tls(false, false))).contains("sslmode=prefer"));
+    }
+
+    #[test]
+    fn where_clients_are_kept_out_replicas_and_the_agent_are_not() {
+        let closed = hba(None, true);
+        let rule = |words: &str| {
+            let of = |line: &&str| line.split_whitespace().collect::<Vec<_>>().join(" ").starts_with(words);
+            closed
+                .lines()
+                .find(of)
+                .and_then(|line| line.split_whitespace().nth(words.split(' ').count()).map(str::to_owned))
+        };
+        assert_eq!(rule("local all postgres").as_deref(), Some("peer"));
+        assert_eq!(rule("local all all").as_deref(), Some("reject"));
+        assert_eq!(rule("host replication replicator all").as_deref(), Some("scram-sha-256"));
+        assert_eq!(rule("host all all all").as_deref(), Some("reject"));
     }
 
     #[test]

@@ -39,11 +39,13 @@ impl Agent {
     pub(super) fn wanted(&self, follow: Option<&str>, seen: &Seen, synchronous: &Synchronous) -> Files {
         let parameters = seen.instance.as_ref().map(|instance| instance.spec.parameters.clone());
         let tls = self.server_tls(seen);
+        let closed = seen.instance.as_ref().is_some_and(|instance| instance.spec.closed);
         let wanted = config::Wanted {
             parameters: &parameters.unwrap_or_default(),
             follow: follow.map(|instance| self.conninfo(instance, &self.clone, seen)),
             synchronous,
             tls: tls.as_ref(),
+            closed,
             slots_keep: self.volume.capacity().map_or(1024, |bytes| (bytes / SLOTS_SHARE) >> 20),
             floors: seen
                 .data
@@ -52,7 +54,7 @@ impl Agent {
                 .map(|data| data.floors.clone())
                 .unwrap_or_default(),
         };
-        Files { server: config::server(&self.settings, &wanted), hba: config::hba(tls.as_ref()) }
+        Files { server: config::server(&self.settings, &wanted), hba: config::hba(tls.as_ref(), closed) }
     }
 
     /// Has the server go by a configuration, if it does not yet.

@@ -26,6 +26,9 @@ pub(super) struct Primary {
     connected: BTreeMap<String, Moment>,
     /// Whether it has begun to write its first checkpoint, by which pg_rewind knows its timeline.
     checkpoint: bool,
+    /// Whether the server keeps clients out, and whether none was connected at the last look, and at the one before.
+    keeps_out: bool,
+    quiet: (bool, bool),
 }
 
 impl Primary {
@@ -37,6 +40,11 @@ impl Primary {
     /// Whether its roles and its database are there.
     pub(super) fn is_open(&self) -> bool {
         self.passwords.is_some()
+    }
+
+    /// Whether clients are kept out, and none is connected.
+    pub(super) fn is_closed(&self) -> bool {
+        self.keeps_out && self.quiet == (true, true)
     }
 
     /// The copies that are connected, or were until a moment ago.
@@ -87,6 +95,7 @@ impl Agent {
         };
         let effective = self.primary.effective.clone();
         self.configure_primary(seen, &effective)?;
+        self.keep_clients_out(sql, seen).await?;
         self.pending_restart = sql.pending_restart().await?;
         let replicas = sql.replicas().await?;
         let now = self.clock.moment();
@@ -113,6 +122,24 @@ impl Agent {
         let streaming = replicas.iter().filter(|one| one.streams && one.counts).count();
         let waits = leadership.synchronous.quorum > streaming;
         Ok(if waits { "commits wait for a replica".to_owned() } else { String::new() })
+    }
+
+    /// Ends the connections of clients where they are kept out. One that was being made meanwhile is ended at the next look.
+    async fn keep_clients_out(&mut self, sql: &Sql, seen: &Seen) -> Result<(), StepError> {
+        if !seen.instance.as_ref().is_some_and(|instance| instance.spec.closed) {
+            self.primary.keeps_out = false;
+            return Ok(());
+        }
+        if !self.primary.keeps_out {
+            self.primary.quiet = (false, false);
+            let new = Sql::connect(&self.clock, &self.settings, "postgres").await?;
+            self.primary.keeps_out = new.is_after_closing().await?;
+        }
+        if self.primary.keeps_out {
+            let connected = sql.end_clients().await?;
+            self.primary.quiet = (self.primary.quiet.1, connected == 0);
+        }
+        Ok(())
     }
 
     /// Has the server write a checkpoint, beside everything else: replicas that are to be rewound wait for it.

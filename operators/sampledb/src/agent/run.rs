@@ -570,6 +570,7 @@ impl Agent {
             pending_restart: self.pending_restart.clone(),
             restarted: self.restarted.clone(),
             tls: self.tls.is_used(),
+            closed: Some(self.primary.is_closed()),
             volume_full: self.volume_full,
             message: message.to_owned(),
             // That is for an upgrade's Jobs to say.

@@ -1,5 +1,6 @@
 //! What an agent asks its server, over the socket, as its superuser.
 
+use super::config::CLOSED;
 use super::data::is_clone_id;
 use crate::lsn::Lsn;
 use crate::settings::{REPLICATOR, Settings};
@@ -174,6 +175,24 @@ impl Sql {
         Ok(row.try_get(0)?)
     }
 
+    /// Whether this connection was made after the server began to keep clients out.
+    ///
+    /// # Errors
+    /// [`SqlError`]
+    pub async fn is_after_closing(&self) -> Result<bool, SqlError> {
+        let row = self.within(self.client.query_one("SELECT current_setting($1, true)", &[&CLOSED])).await?;
+        Ok(row.try_get::<_, Option<String>>(0)?.as_deref() == Some("on"))
+    }
+
+    /// Ends the connections of clients, and answers how many there were.
+    ///
+    /// # Errors
+    /// [`SqlError`]
+    pub async fn end_clients(&self) -> Result<i64, SqlError> {
+        let row = self.within(self.client.query_one(END_CLIENTS, &[&REPLICATOR])).await?;
+        Ok(row.try_get(0)?)
+    }
+
     /// The parameters that a restart changes.
     ///
     /// # Errors
@@ -265,6 +284,11 @@ const REPLICAS: &str = "
 SELECT coalesce(application_name, ''), coalesce(state, '') = 'streaming', coalesce(sync_state, '') IN ('sync', 'quorum'),
        flush_lsn::text
   FROM pg_stat_replication";
+
+/// One whose user is not known yet is no exception.
+const END_CLIENTS: &str = "
+SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity
+ WHERE backend_type = 'client backend' AND coalesce(usename::text, '') NOT IN ('postgres', $1)";
 
 /// What pg_rewind calls.
 const REWIND_FUNCTIONS: [&str; 4] = [

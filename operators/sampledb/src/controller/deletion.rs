@@ -3,7 +3,7 @@
 //! Until the backup is verified the database goes on as ever: its servers run, or are started, and fail over.
 
 use super::provisioning;
-use crate::api::v1alpha1::{BackupPhase, DeletionPolicy, SampleDB, SampleDBBackup};
+use crate::api::v1alpha1::{BackupPhase, DeletionPolicy, Role, SampleDB, SampleDBBackup, SampleDBInstance};
 use crate::children;
 use crate::data_version::{DataVersion, Phase};
 use crate::leadership::Leadership;
@@ -25,6 +25,7 @@ const AGAIN: Duration = Duration::from_secs(300);
 #[derive(Debug)]
 enum Why {
     TakesSnapshot,
+    ClosesToClients,
     SnapshotPending { backup: String, what: String },
     SnapshotFailed { backup: String, message: String },
     TriesAgain,
@@ -39,6 +40,10 @@ impl Reasoned for Why {
     fn message(&self) -> String {
         match self {
             Self::TakesSnapshot => "a last backup is taken before anything is deleted".to_owned(),
+            Self::ClosesToClients => {
+                "the primary ends the connections of clients, so that the last backup has all that they wrote"
+                    .to_owned()
+            }
             Self::SnapshotPending { backup, what } => format!("SampleDBBackup {backup}: {what}"),
             Self::SnapshotFailed { backup, message } => {
                 format!(
@@ -88,7 +93,9 @@ fn snapshot(database: &SampleDB, observed: &Observed, agent_image: &str) -> Resu
         return remove(database, observed, Plan::new().condition(CONDITION, true, taken));
     }
     // What it runs on stays as it is, or is made so; also if its spec cannot be carried out any more.
-    let plan = provisioning::decide(database, observed, agent_image).unwrap_or_default();
+    let plan = provisioning::decide(database, observed, agent_image);
+    let is_carried_out = plan.is_ok();
+    let plan = plan.unwrap_or_default();
     if status.phase == BackupPhase::Failed {
         let failed = || Why::SnapshotFailed {
             backup: name.clone(),
@@ -104,6 +111,11 @@ fn snapshot(database: &SampleDB, observed: &Observed, agent_image: &str) -> Resu
             },
         );
     }
+    // Where nobody can be told to keep clients out, it is taken beside them.
+    if backup.is_none() && is_carried_out && !is_closed(database, observed)? {
+        let closes = Why::ClosesToClients;
+        return Ok(plan.condition(CONDITION, false, closes).wait(Why::ClosesToClients, Until::Change));
+    }
     let what = match status.conditions.iter().find(|one| one.type_ == super::backup::CONDITION) {
         Some(condition) => condition.message.clone(),
         None => "it is about to be taken".to_owned(),
@@ -114,6 +126,16 @@ fn snapshot(database: &SampleDB, observed: &Observed, agent_image: &str) -> Resu
         Some(_) => plan,
         None => plan.apply(children::backup::last(database), Why::TakesSnapshot),
     })
+}
+
+/// Whether the primary keeps clients out, and none is connected. An agent of an earlier version does not say, and does neither.
+fn is_closed(database: &SampleDB, observed: &Observed) -> Result<bool, Refusal> {
+    let lease = observed.get::<Lease>(&database.name_any())?;
+    let holder = lease.and_then(|lease| Leadership::of(&lease).ok()).and_then(|leadership| leadership.holder);
+    let Some(holder) = holder else { return Ok(false) };
+    let status = observed.get::<SampleDBInstance>(&holder.instance)?.and_then(|one| one.status.clone());
+    let of_primary = status.filter(|status| status.pod_uid == holder.pod_uid && status.role == Role::Primary);
+    Ok(of_primary.is_some_and(|status| status.closed != Some(false)))
 }
 
 /// The servers end, and then their volumes go.

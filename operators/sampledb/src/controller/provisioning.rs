@@ -136,6 +136,8 @@ pub fn decide(database: &SampleDB, observed: &Observed, agent_image: &str) -> Re
             restart,
             tls: all_have_tls(&known),
             require_tls: database.spec.require_tls,
+            // It is seen to here only for its last backup.
+            closed: database.metadata.deletion_timestamp.is_some(),
             restore: restore.as_ref().map(|(source, _)| source.clone()),
         };
         plan = plan.apply(children::instance(database, instance, spec), why);

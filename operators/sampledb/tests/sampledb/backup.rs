@@ -1,10 +1,12 @@
 //! What is decided of backups, restores and deletions.
 
-use super::{IMAGE, database, held, lease};
+use super::{IMAGE, database, held, instance, lease};
 use k8s_openapi::api::apps::v1::StatefulSet;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ConfigMap, PersistentVolumeClaim, Pod, Secret};
-use sampledb_operator::api::v1alpha1::{SampleDB, SampleDBArchive, SampleDBBackup, SampleDBInstance};
+use sampledb_operator::api::v1alpha1::{
+    Role, SampleDB, SampleDBArchive, SampleDBBackup, SampleDBInstance, SampleDBInstanceStatus,
+};
 use sampledb_operator::controller::{backup, deletion, provisioning};
 use sampledb_operator::{backups, databases};
 use serde_json::{Value, json};
@@ -111,6 +113,17 @@ fn delete(database: &SampleDB, observed: &Observed) -> Plan {
     plan
 }
 
+/// A database whose primary says this of its clients.
+fn running_with(closed: Option<bool>) -> Observed {
+    let status = SampleDBInstanceStatus {
+        role: Role::Primary,
+        pod_uid: Some("pod-0".to_owned()),
+        closed,
+        ..Default::default()
+    };
+    running().with(instance("db-0", "a", status))
+}
+
 fn running() -> Observed {
     let claim: PersistentVolumeClaim = named("data-db-0");
     let (servers, secret): (StatefulSet, Secret) = (named("db"), named("db-credentials"));
@@ -123,7 +136,9 @@ fn last(status: Value) -> SampleDBBackup {
 
 #[test]
 fn nothing_is_deleted_before_the_last_backup_is_completed() {
-    let database = archived(json!({}));
+    let mut database = archived(json!({}));
+    database.metadata.deletion_timestamp =
+        Some(serde_json::from_value(json!("2026-01-01T00:00:00Z")).unwrap());
     let is_kept = |plan: &Plan| {
         let deletes = plan.steps().iter().any(|step| {
             step.effect.verb() == "delete"
@@ -131,8 +146,18 @@ fn nothing_is_deleted_before_the_last_backup_is_completed() {
         });
         !deletes && !plan.is_complete() && plan.applied::<StatefulSet>("db").is_some()
     };
-    let first = delete(&database, &running());
-    assert!(is_kept(&first) && first.applied::<SampleDBBackup>("db-01234567-last").is_some(), "{first}");
+    let begins = |plan: &Plan| plan.applied::<SampleDBBackup>("db-01234567-last").is_some();
+    // What clients write is in it, so they are kept out before.
+    for still_open in [running(), running_with(Some(false))] {
+        let closes = delete(&database, &still_open);
+        assert!(is_kept(&closes) && !begins(&closes), "{closes}");
+        assert!(closes.applied::<SampleDBInstance>("db-0").unwrap().spec.closed, "{closes}");
+    }
+    // An agent of an earlier version does not say.
+    for closed in [Some(true), None] {
+        let first = delete(&database, &running_with(closed));
+        assert!(is_kept(&first) && begins(&first), "{first}");
+    }
     let under_way = delete(&database, &running().with(last(json!({"phase": "Running"}))));
     assert!(
         is_kept(&under_way) && under_way.applied::<SampleDBBackup>("db-01234567-last").is_none(),

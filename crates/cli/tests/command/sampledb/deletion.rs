@@ -118,3 +118,22 @@ async fn a_database_is_deleted_with_its_volumes_or_without() {
     place.is_ready("kept").await;
     assert_eq!(place.psql("kept", ROWS).await, rows);
 }
+
+/// Writers connect to every instance directly, and write for as long as they can.
+#[tokio::test]
+async fn the_last_backup_of_a_deleted_database_has_every_commit_that_was_acknowledged() {
+    if let Some(why) = cannot_run_postgres() {
+        println!("{why}");
+        return;
+    }
+    let place = Place::start().await;
+    place.create_archived("till").await;
+    place.begin_to_write("till").await;
+    place.until_more_are_acknowledged("till", 200).await;
+    let last = place.delete("till", &DeleteParams::default()).await;
+    place.is_gone("till").await;
+    println!("acknowledged until it was deleted: {}", place.acknowledged().await);
+    place.create("till", json!({"instances": 1, "restoreFrom": {"backup": last}})).await;
+    place.is_ready("till").await;
+    place.has_lost_nothing("till").await;
+}

@@ -327,6 +327,7 @@ impl Agent {
                 .unwrap_or_default(),
             restarted: self.restarted.clone(),
             tls: Some(true),
+            closed: Some(instance.is_some_and(|one| one.spec.closed)),
             volume_full: false,
             message: message.to_owned(),
             upgrade: None,

@@ -231,6 +231,9 @@ pub struct SampleDBInstanceSpec {
     /// Where a new database's data comes from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<RestoreSource>,
+    /// Whether clients are kept out: the database is being deleted, and its last backup is to have all that they wrote.
+    #[serde(default)]
+    pub closed: bool,
 }
 
 /// A backup in an archive.
@@ -288,6 +291,9 @@ pub struct SampleDBInstanceStatus {
     /// Whether its server has TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tls: Option<bool>,
+    /// Whether its server is a primary that keeps clients out, and none is connected. Agents of an earlier version do not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub closed: Option<bool>,
     /// Whether its volume has next to no room left.
     #[serde(default)]
     pub volume_full: bool,
