@@ -63,6 +63,7 @@ pub fn operator(manager: Manager, image: &str) -> Manager {
         .controller(schedules())
         .measures(metrics::databases)
         .measures(metrics::instances)
+        .measures(metrics::backups)
 }
 
 /// The kinds that the operator brings.

@@ -1,5 +1,6 @@
 //! What Prometheus is told of an instance: read from the server when it asks, under the names of postgres_exporter where that has one.
 
+use super::data::Volume;
 use super::sql::{Sql, SqlError};
 use crate::settings::Settings;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -88,6 +89,13 @@ const FAMILIES: &[Family] = &[
         &[],
         "SELECT coalesce(sum(size), 0)::text FROM pg_ls_waldir()",
     ),
+    gauge(
+        "sampledb_commit_wait_seconds",
+        "For how long a commit has waited for a replica, of those that do.",
+        &[],
+        "SELECT coalesce(max(extract(epoch FROM clock_timestamp() - query_start)), 0)::text
+           FROM pg_stat_activity WHERE wait_event = 'SyncRep'",
+    ),
     counter(
         "pg_stat_database_xact_commit",
         "Number of transactions in this database that have been committed.",
@@ -135,6 +143,18 @@ const FAMILIES: &[Family] = &[
     ),
 ];
 
+/// Of the volume, which is told also while no server answers.
+const VOLUME: [(&str, &str); 2] = [
+    ("sampledb_volume_capacity_bytes", "How large the volume is."),
+    ("sampledb_volume_available_bytes", "How much room is left on it."),
+];
+
+/// The names of all families.
+#[cfg(test)]
+pub(crate) fn names() -> impl Iterator<Item = &'static str> {
+    FAMILIES.iter().map(|family| family.name).chain(VOLUME.map(|(name, _)| name)).chain(["pg_up"])
+}
+
 /// Serves them on every address of the pod, until it ends.
 ///
 /// # Errors
@@ -166,7 +186,16 @@ async fn page(clock: &Clock, settings: &Settings) -> Page {
     }
     let up = if read.is_ok() { 1.0 } else { 0.0 };
     page.family("pg_up", Type::Gauge, "Whether the server answers.").sample(&[], up);
+    volume(&Volume::at(&settings.volume), &mut page);
     page
+}
+
+fn volume(volume: &Volume, page: &mut Page) {
+    for ((name, help), bytes) in VOLUME.into_iter().zip([volume.capacity(), volume.room()]) {
+        if let Ok(bytes) = bytes {
+            page.family(name, Type::Gauge, help).sample(&[], bytes as f64);
+        }
+    }
 }
 
 async fn read(clock: &Clock, settings: &Settings, page: &mut Page) -> Result<(), SqlError> {

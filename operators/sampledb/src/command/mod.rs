@@ -5,6 +5,7 @@ mod failover;
 mod fence;
 mod hibernate;
 mod kubectl;
+mod monitoring;
 mod report;
 mod restore;
 mod status;
@@ -50,6 +51,8 @@ enum Subcommands {
     Logs(Logs),
     /// Collect what helps to understand what happened: objects, events and logs, and no Secret
     Report(report::Options),
+    /// Print alert rules, what to scrape, and a Grafana dashboard, as manifests for `kubectl apply`
+    Monitoring(monitoring::Options),
 }
 
 /// A database.
@@ -117,6 +120,9 @@ pub async fn run() -> ExitCode {
 }
 
 async fn carry_out(command: Command) -> Result<ExitCode, Failure> {
+    if let Subcommands::Monitoring(options) = &command.subcommand {
+        return monitoring::run(options);
+    }
     let place = Place::of(command.namespace).await?;
     match command.subcommand {
         Subcommands::Status(database) => status::run(&place, &database.name).await,
@@ -127,6 +133,7 @@ async fn carry_out(command: Command) -> Result<ExitCode, Failure> {
         Subcommands::Backup(options) => backup::run(&place, &options).await,
         Subcommands::Restore(options) => restore::run(&place, &options).await,
         Subcommands::Hibernate(options) => hibernate::run(&place, &options).await,
+        Subcommands::Monitoring(options) => monitoring::run(&options),
         Subcommands::Report(options) => report::run(&place, &options).await,
         Subcommands::Logs(options) => {
             kubectl::logs(&place, &options.database.name, options.instance, options.follow).await
