@@ -28,11 +28,14 @@ pub mod lsn;
 mod metrics;
 mod parameters;
 mod programs;
+mod restored;
 pub mod settings;
 pub mod timelines;
 
-use api::v1alpha1::{SampleDB, SampleDBArchive, SampleDBBackup, SampleDBInstance};
-use controller::{archive as archiving, backup, deletion, drain, failover, provisioning, schedule, storage};
+use api::v1alpha1::{SampleDB, SampleDBArchive, SampleDBBackup, SampleDBInstance, SampleDBRestore};
+use controller::{
+    archive as archiving, backup, deletion, drain, failover, provisioning, restoring, schedule, storage,
+};
 use k8s_openapi::api::apps::v1::{Deployment, StatefulSet};
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::coordination::v1::Lease;
@@ -61,14 +64,21 @@ pub fn operator(manager: Manager, image: &str) -> Manager {
         .controller(archives(image))
         .controller(backups(image))
         .controller(schedules())
+        .controller(restores())
         .measures(metrics::databases)
         .measures(metrics::instances)
         .measures(metrics::backups)
 }
 
 /// The kinds that the operator brings.
-pub fn crds() -> [CustomResourceDefinition; 4] {
-    [SampleDB::crd(), SampleDBInstance::crd(), SampleDBArchive::crd(), SampleDBBackup::crd()]
+pub fn crds() -> [CustomResourceDefinition; 5] {
+    [
+        SampleDB::crd(),
+        SampleDBInstance::crd(),
+        SampleDBArchive::crd(),
+        SampleDBBackup::crd(),
+        SampleDBRestore::crd(),
+    ]
 }
 
 /// The controller that makes what a database consists of.
@@ -178,6 +188,16 @@ pub fn schedules() -> Controller<SampleDB> {
         .filter(|database| database.spec.backup.as_ref().is_some_and(|backup| backup.schedule.is_some()))
         .retains::<SampleDBBackup>()
         .deletes::<SampleDBBackup>()
+}
+
+/// The controller that makes databases of backups.
+pub fn restores() -> Controller<SampleDBRestore> {
+    Controller::deciding(restoring::decide)
+        .concerned_with(restoring::CONDITION)
+        .watches::<SampleDBBackup>(|restore| Relation::named(&restore.spec.backup))
+        // The one that the backup is of is in the backup, where a relation does not look.
+        .watches::<SampleDB>(|_| Relation::all())
+        .retains::<SampleDB>()
 }
 
 /// The controller that takes backups.

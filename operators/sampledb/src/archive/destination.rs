@@ -121,7 +121,7 @@ mod tests {
 
     fn info() -> Info {
         let wal = WalRange { begin: Lsn(1), end: Lsn(2), timeline: 1 };
-        Info { size_bytes: 5, duration_seconds: 1, wal, system_identifier: "7".to_owned() }
+        Info { size_bytes: 5, duration_seconds: 1, wal, system_identifier: "7".to_owned(), version: None }
     }
 
     #[test]

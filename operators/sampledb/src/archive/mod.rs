@@ -95,6 +95,9 @@ pub(crate) struct Info {
     pub(crate) wal: WalRange,
     /// Of the data.
     pub(crate) system_identifier: String,
+    /// The major version of the data; not known of backups of an earlier version of this program.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) version: Option<String>,
 }
 
 /// A part of the write-ahead log.

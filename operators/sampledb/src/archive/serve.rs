@@ -215,7 +215,13 @@ mod tests {
         fs::create_dir(data.join("base")).unwrap();
         fs::write(data.join("base/1"), vec![3; 1_000_000]).unwrap();
         let wal = WalRange { begin: Lsn(1), end: Lsn(2), timeline: 1 };
-        let info = Info { size_bytes: 1, duration_seconds: 1, wal, system_identifier: "7".to_owned() };
+        let info = Info {
+            size_bytes: 1,
+            duration_seconds: 1,
+            wal,
+            system_identifier: "7".to_owned(),
+            version: None,
+        };
         destination.publish(&at, &info).unwrap();
         let server = Server {
             destination: Arc::new(destination),

@@ -80,6 +80,7 @@ pub(crate) async fn take(
         duration_seconds: i64::try_from(clock.moment().since(began).as_secs()).unwrap_or(i64::MAX),
         wal,
         system_identifier,
+        version: Some(fs::read_to_string(data.join("PG_VERSION"))?.trim().to_owned()),
     };
     destination.publish(at, &info)?;
     drop(unfinished);

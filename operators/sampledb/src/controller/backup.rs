@@ -5,6 +5,7 @@ use crate::api::v1alpha1::{
 };
 use crate::archive::{Info, Location};
 use crate::children::backup as children;
+use crate::data_version::major;
 use k8s_openapi::api::batch::v1::Job;
 use k8s_openapi::api::core::v1::{ContainerStateTerminated, Pod};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
@@ -177,6 +178,11 @@ fn complete(mut status: SampleDBBackupStatus, observed: &Observed, info: &Info) 
     status.end_lsn = Some(info.wal.end);
     status.timeline = Some(info.wal.timeline);
     status.system_identifier = Some(info.system_identifier.clone());
+    // The database may have been upgraded meanwhile: what counts is what the data says.
+    let told = status.version.as_deref().map(major);
+    if let Some(version) = info.version.as_deref().filter(|version| told != Some(*version)) {
+        status.version = Some(version.to_owned());
+    }
     Plan::new().status(status).event(Why::BackupCompleted { size: info.size_bytes })
 }
 

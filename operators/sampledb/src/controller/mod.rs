@@ -7,6 +7,7 @@ pub(crate) mod drain;
 pub mod failover;
 pub mod provisioning;
 pub(crate) mod restore;
+pub mod restoring;
 mod roll;
 pub mod schedule;
 pub mod storage;

@@ -8,6 +8,7 @@ use sampledb_operator::api::v1alpha1::{
     Role, SampleDB, SampleDBArchive, SampleDBBackup, SampleDBInstance, SampleDBInstanceStatus,
 };
 use sampledb_operator::controller::{backup, deletion, provisioning};
+use sampledb_operator::data_version::{DataVersion, Phase, Upgrade};
 use sampledb_operator::{backups, databases};
 use serde_json::{Value, json};
 use windlass::{Observed, Plan};
@@ -92,6 +93,11 @@ fn a_backup_is_completed_by_what_the_archive_said_and_by_nothing_else() {
         (&json!("Completed"), &json!(7), &json!("0/100"))
     );
     assert!(plan.is_complete(), "{plan}");
+    // The database was upgraded since it was taken.
+    let upgraded = said.replace("}", "").replace("\"wal\":{", "\"version\":\"16\",\"wal\":{");
+    let upgraded = upgraded.replace(",\"systemIdentifier", "},\"systemIdentifier") + "}";
+    let upgraded = take(&nightly(json!({})), &world().with(job("Complete")).with(ended(0, &upgraded)));
+    assert_eq!(upgraded.reported().unwrap()["version"], "16", "{upgraded}");
     // Its pod is gone with what it said: it is asked again.
     let lost = take(&nightly(json!({})), &world().with(job("Complete")));
     assert!(lost.deletes::<Job>("nightly-backup") && !lost.is_complete(), "{lost}");
@@ -194,6 +200,24 @@ fn a_policy_that_keeps_volumes_deletes_none_and_a_deletion_can_be_let_go() {
     let claim: PersistentVolumeClaim = named("data-db-0");
     let never_made = delete(&archived(json!({})), &Observed::empty().with(claim));
     assert!(never_made.is_complete() && never_made.steps().is_empty(), "an earlier one's: {never_made}");
+}
+
+#[test]
+fn a_deletion_ends_an_upgrade_that_would_keep_the_volume() {
+    let phase = Phase::Upgrading { attempt: 3 };
+    let upgrade =
+        Upgrade { to: "18".into(), image: "postgres:18".into(), phase, instance: Some("db-0".into()) };
+    let data = DataVersion { major: "16".into(), upgrade: Some(upgrade), ..DataVersion::default() };
+    let mut held = lease(&held());
+    data.write(&mut held);
+    let job: Job = named("db-upgrade-3");
+    let claim: PersistentVolumeClaim = named("data-db-0");
+    let observed = Observed::empty().with(held).with(job).with(claim);
+    let plan = delete(&archived(json!({"deletionPolicy": "Delete"})), &observed);
+    assert!(
+        plan.deletes::<Job>("db-upgrade-3") && plan.deletes::<PersistentVolumeClaim>("data-db-0"),
+        "{plan}"
+    );
 }
 
 #[test]

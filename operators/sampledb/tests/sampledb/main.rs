@@ -4,6 +4,7 @@
 
 mod backup;
 mod drain;
+mod restore;
 mod storage;
 
 use k8s_openapi::api::apps::v1::StatefulSet;

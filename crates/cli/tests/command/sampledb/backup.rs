@@ -4,7 +4,9 @@ use super::place::{Place, archive_process, cannot_run_postgres};
 use k8s_openapi::api::batch::v1::Job;
 use kube::api::{DeleteParams, PostParams};
 use nix::sys::signal::{Signal, kill};
-use sampledb_operator::api::v1alpha1::{BackupPhase, SampleDBBackup, SampleDBBackupStatus, SampleDBInstance};
+use sampledb_operator::api::v1alpha1::{
+    BackupPhase, RestorePhase, SampleDBBackup, SampleDBBackupStatus, SampleDBInstance, SampleDBRestore,
+};
 use serde_json::json;
 use std::fs;
 use std::path::PathBuf;
@@ -99,6 +101,30 @@ async fn a_backup_is_taken_and_restored_into_a_new_database() {
     let timeline = "SELECT timeline_id FROM pg_control_checkpoint()";
     assert_ne!(place.sampledb(&["psql", "copy", "--", "-Atc", timeline]).await, "1\n");
     assert_eq!(place.psql("copy", "INSERT INTO rows VALUES (0, 'new') RETURNING id").await, "0");
+
+    // The same, and how far it is.
+    let restores = place.world.api::<SampleDBRestore>();
+    let restore = async |name: &str, database: &str| {
+        let spec = json!({"backup": "first", "database": database, "instances": 1});
+        let restore: SampleDBRestore = serde_json::from_value(json!({
+            "apiVersion": "db.windlass.dev/v1alpha1", "kind": "SampleDBRestore", "metadata": {"name": name}, "spec": spec,
+        }))
+        .unwrap();
+        restores.create(&PostParams::default(), &restore).await.unwrap();
+    };
+    let status = async |name: &str| restores.get(name).await.unwrap().status.unwrap_or_default();
+    restore("move", "moved").await;
+    restore("over", "ledger").await;
+    let is_moved = || async { status("move").await.phase == RestorePhase::Completed };
+    place.until("moved", "its restore is completed", is_moved).await;
+    assert_eq!(place.psql("moved", ROWS).await, rows);
+    let failed = status("over").await;
+    assert!(failed.phase == RestorePhase::Failed && failed.message.unwrap().contains("is there already"));
+    // The database outlives it.
+    restores.delete("move", &DeleteParams::foreground()).await.unwrap();
+    let gone = || async { restores.get_opt("move").await.unwrap().is_none() };
+    place.until("moved", "its restore is gone", gone).await;
+    assert_eq!(place.psql("moved", ROWS).await, rows);
 
     // The Job's pod is not needed any more, and a backup is taken once.
     place.world.api::<Job>().delete("first-backup", &DeleteParams::background()).await.unwrap();

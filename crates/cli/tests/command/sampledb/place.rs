@@ -9,7 +9,9 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams, LogParams, Patch, PatchParams, PostParams};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
-use sampledb_operator::api::v1alpha1::{Role, SampleDB, SampleDBArchive, SampleDBBackup, SampleDBInstance};
+use sampledb_operator::api::v1alpha1::{
+    Role, SampleDB, SampleDBArchive, SampleDBBackup, SampleDBInstance, SampleDBRestore,
+};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -235,6 +237,7 @@ impl Place {
         world.install::<SampleDBInstance>().await;
         world.install::<SampleDBArchive>().await;
         world.install::<SampleDBBackup>().await;
+        world.install::<SampleDBRestore>().await;
         let operator = Operator::start(&world);
         Self { world, kubernetes: Some(kubernetes), operator: Some(operator), _folder: folder }
     }

@@ -200,7 +200,7 @@ pub enum BackupPhase {
     Failed,
 }
 
-fn time(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+pub(super) fn time(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
     schemars::json_schema!({ "type": "string", "format": "date-time", "nullable": true })
 }
 

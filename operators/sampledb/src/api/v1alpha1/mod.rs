@@ -1,11 +1,14 @@
 //! `db.windlass.dev/v1alpha1`.
 
 mod backup;
+mod restore;
 
 pub use backup::{
     BackupPhase, BackupSpec, DeletionPolicy, RestoreFrom, Retention, SampleDBArchive, SampleDBArchiveSpec,
     SampleDBArchiveStatus, SampleDBBackup, SampleDBBackupSpec, SampleDBBackupStatus,
 };
+
+pub use restore::{RestorePhase, SampleDBRestore, SampleDBRestoreSpec, SampleDBRestoreStatus};
 
 use crate::lsn::Lsn;
 use k8s_openapi::api::core::v1::{Affinity, ResourceRequirements};
