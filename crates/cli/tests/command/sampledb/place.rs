@@ -293,12 +293,23 @@ impl Place {
         what: &str,
         holds: impl Fn() -> F,
     ) {
+        self.until_within(Duration::from_secs(120), name, what, holds).await;
+    }
+
+    /// As [`Place::until`], for what takes longer.
+    pub(super) async fn until_within<F: Future<Output = bool>>(
+        &self,
+        limit: Duration,
+        name: &str,
+        what: &str,
+        holds: impl Fn() -> F,
+    ) {
         let looks = async {
             while !holds().await {
                 self.world.clock.sleep(Duration::from_millis(50)).await;
             }
         };
-        if self.world.clock.timeout(Duration::from_secs(120), looks).await.is_err() {
+        if self.world.clock.timeout(limit, looks).await.is_err() {
             panic!("{name}, {what}: {}", self.told(name).await);
         }
     }
