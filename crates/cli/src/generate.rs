@@ -27,6 +27,9 @@ pub(crate) struct Options {
     /// The operator's image; without it, NAME:latest
     #[arg(long)]
     image: Option<String>,
+    /// Let cert-manager make the certificates of webhooks, instead of the operator itself
+    #[arg(long)]
+    cert_manager: bool,
     /// Write nothing; fail when something would be written
     #[arg(long)]
     check: bool,
@@ -45,6 +48,7 @@ impl Options {
         let given = Given {
             namespace: self.namespace.clone().unwrap_or_else(|| format!("{}-system", operator.name)),
             image: self.image.clone().unwrap_or_else(|| format!("{}:latest", operator.name)),
+            cert_manager: self.cert_manager,
         };
         let wanted = manifests(&operator, &given);
         if !self.force {

@@ -35,6 +35,7 @@
 //!
 //! - [`Manager`] runs [`Controller`]s on one cluster.
 //! - A controller decides purely: from an object and what was [`Observed`] to a [`Plan`], or a [`Refusal`].
+//! - [`webhook`] validates, sets defaults and converts between versions, before the API server stores an object.
 //! - [`election`] lets one of several replicas work.
 //! - [`metrics`] and [`inspect`] show what it is doing, under names that dashboards know.
 //! - [`health`] says of any object how it fares, and of a Job how it ended; [`restart_on_change`] replaces pods when what they
@@ -73,6 +74,7 @@ mod relation;
 pub mod schema;
 mod selector;
 mod serve;
+pub mod webhook;
 pub mod write;
 
 pub use action::{Action, Guard, Outcome};

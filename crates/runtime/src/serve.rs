@@ -117,7 +117,7 @@ impl Server {
             let server = servers.iter().find(|server| has(&server.pages))?;
             server.listener.local_addr().ok()
         };
-        Served { metrics: of(|pages| pages.metrics), health: of(|pages| pages.health) }
+        Served { metrics: of(|pages| pages.metrics), health: of(|pages| pages.health), webhooks: None }
     }
 
     /// Answers until dropped.

@@ -21,6 +21,21 @@ pub struct OperatorDescription {
     /// The RBAC rules that it needs in its own namespace, for leader election.
     #[serde(default)]
     pub election_rules: Vec<Value>,
+    /// Its webhooks, if it has any.
+    #[serde(default)]
+    pub webhooks: Option<DescribedWebhooks>,
+}
+
+/// What the API server asks an operator.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct DescribedWebhooks {
+    /// Its validating webhooks, as in a configuration, but with the path alone where they are.
+    pub validating: Vec<Value>,
+    /// Its mutating webhooks, likewise.
+    pub mutating: Vec<Value>,
+    /// The names of the CRDs that it converts.
+    pub conversions: Vec<String>,
 }
 
 /// The answer could not be parsed.

@@ -19,7 +19,7 @@ fn generated() -> anyhow::Result<Vec<File>> {
     ensure!(output.status.success(), "describe: {}", output.status);
     let operator = OperatorDescription::read(std::str::from_utf8(&output.stdout)?)?;
     let namespace = "memcached-operator-system".to_owned();
-    Ok(manifests(&operator, &Options { namespace, image: "memcached-operator:latest".to_owned() }))
+    Ok(manifests(&operator, &Options { namespace, image: "memcached-operator:latest".to_owned(), cert_manager: false }))
 }
 
 #[test]

@@ -10,13 +10,18 @@ pub(crate) fn describe(
     namespaces: &[String],
     definitions: &[CustomResourceDefinition],
     controllers: &[Description],
+    webhooks: Option<Value>,
 ) -> Value {
-    json!({
+    let mut described = json!({
         "name": program,
         "namespaces": namespaces,
         "definitions": definitions,
         "controllers": controllers,
         "rules": permissions::rules(controllers),
         "electionRules": permissions::election_rules(),
-    })
+    });
+    if let Some(webhooks) = webhooks {
+        described["webhooks"] = webhooks;
+    }
+    described
 }

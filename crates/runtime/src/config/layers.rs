@@ -54,7 +54,7 @@ impl Args {
             }
         };
         let settings = Settings::from(options.or(in_file));
-        settings.check().map_err(|message| invalid("leader election", message))?;
+        settings.check().map_err(|(place, message)| invalid(place, message))?;
         Ok(settings)
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::logs::{self, LogFormat};
 use crate::serve::Bind;
+use crate::webhook::WebhookServer;
 use clap::Args as _;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,6 +29,18 @@ pub(super) struct Options {
     /// The address of /healthz and /readyz; the kubelet needs :PORT, 0 to disable [default: 127.0.0.1:8081]
     #[arg(long, value_name = "ADDRESS", value_parser = bind)]
     pub(super) health_probe_bind_address: Option<Bind>,
+    /// The Service by which the API server reaches the webhooks; certificates are made in Secrets beside it
+    #[arg(long, value_name = "NAME")]
+    pub(super) webhook_service: Option<String>,
+    /// The URL by which the API server reaches the webhooks, such as https://HOST:9443
+    #[arg(long, value_name = "URL", value_parser = webhook_url)]
+    pub(super) webhook_url: Option<WebhookUrl>,
+    /// A folder with tls.crt and tls.key for the webhooks, from cert-manager or somebody else
+    #[arg(long, value_name = "FOLDER", value_parser = path)]
+    pub(super) webhook_cert_dir: Option<PathBuf>,
+    /// The address of the webhooks [default: :9443, or that of a loopback --webhook-url]
+    #[arg(long, value_name = "ADDRESS", value_parser = bind)]
+    pub(super) webhook_bind_address: Option<Bind>,
     /// Reconcile only while holding a lease: for several replicas
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(super) leader_elect: Option<bool>,
@@ -77,6 +90,10 @@ pub(super) struct Names(pub(super) Vec<String>);
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Concurrency(pub(super) BTreeMap<String, usize>);
 
+/// A URL of webhooks; nothing for an empty one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct WebhookUrl(pub(super) Option<WebhookServer>);
+
 /// How commands print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Output {
@@ -106,6 +123,10 @@ impl Options {
             cluster_id: self.cluster_id.or(less.cluster_id),
             metrics_bind_address: self.metrics_bind_address.or(less.metrics_bind_address),
             health_probe_bind_address: self.health_probe_bind_address.or(less.health_probe_bind_address),
+            webhook_service: self.webhook_service.or(less.webhook_service),
+            webhook_url: self.webhook_url.or(less.webhook_url),
+            webhook_cert_dir: self.webhook_cert_dir.or(less.webhook_cert_dir),
+            webhook_bind_address: self.webhook_bind_address.or(less.webhook_bind_address),
             leader_elect: self.leader_elect.or(less.leader_elect),
             leader_election_id: self.leader_election_id.or(less.leader_election_id),
             leader_election_namespace: self.leader_election_namespace.or(less.leader_election_namespace),
@@ -157,6 +178,14 @@ fn workers(text: &str) -> Result<(String, usize), String> {
 
 fn bind(text: &str) -> Result<Bind, String> {
     text.parse().map_err(|error: crate::serve::InvalidAddress| error.to_string())
+}
+
+fn webhook_url(text: &str) -> Result<WebhookUrl, String> {
+    if text.is_empty() {
+        return Ok(WebhookUrl(None));
+    }
+    let server = WebhookServer::at_url(text).map_err(|error| error.to_string())?;
+    Ok(WebhookUrl(Some(server)))
 }
 
 fn duration(text: &str) -> Result<Duration, String> {

@@ -3,6 +3,7 @@
 use super::options::{Options, Output};
 use crate::logs::LogFormat;
 use crate::serve::Bind;
+use crate::webhook::WebhookServer;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -21,6 +22,12 @@ pub struct Settings {
     pub metrics: Bind,
     /// Where `/healthz` and `/readyz` are served.
     pub health: Bind,
+    /// Where webhooks are served, and how they are reached; nothing is nowhere.
+    pub webhooks: Option<WebhookServer>,
+    /// Where webhooks are served, over what follows from how they are reached.
+    pub webhook_bind: Option<Bind>,
+    /// How many ways to reach webhooks were given.
+    pub(super) ways_to_webhooks: usize,
     /// Whether to work only while holding a lease.
     pub leader_elect: bool,
     /// The lease's name; nothing is the program's.
@@ -60,7 +67,21 @@ impl From<Options> for Settings {
         let loopback = |port| Bind::At((std::net::Ipv4Addr::LOCALHOST, port).into());
         let name = |given: Option<String>| given.filter(|name| !name.is_empty());
         let seconds = |given: Option<Duration>, default| given.unwrap_or(Duration::from_secs(default));
+        let webhooks = [
+            options.webhook_service.filter(|name| !name.is_empty()).map(WebhookServer::behind_service),
+            options.webhook_url.and_then(|url| url.0),
+            options.webhook_cert_dir.filter(|path| !path.as_os_str().is_empty()).map(WebhookServer::with_certificates),
+        ];
+        let ways_to_webhooks = webhooks.iter().flatten().count();
+        let webhooks = webhooks.into_iter().flatten().next().and_then(|server| match options.webhook_bind_address {
+            Some(Bind::At(address)) => Some(server.bind(address)),
+            Some(Bind::Off) => None,
+            None => Some(server),
+        });
         Self {
+            webhooks,
+            webhook_bind: options.webhook_bind_address,
+            ways_to_webhooks,
             kubeconfig: options.kubeconfig.filter(|path| !path.as_os_str().is_empty()),
             namespaces: options.namespace.into_iter().flat_map(|names| names.0).collect(),
             cluster_id: options.cluster_id.unwrap_or_else(|| "local".to_owned()),
@@ -84,14 +105,19 @@ impl From<Options> for Settings {
 }
 
 impl Settings {
-    /// Whether the durations of the leader election fit together.
-    pub(super) fn check(&self) -> Result<(), String> {
+    /// Whether the durations of the leader election fit together, and what is said of webhooks.
+    pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
+        if self.ways_to_webhooks > 1 {
+            let message = "give one of webhook-service, webhook-url and webhook-cert-dir: they are reached in one way";
+            return Err(("webhooks", message.to_owned()));
+        }
         if !(self.retry < self.renew_within && self.renew_within < self.lease_lasts) {
-            return Err(format!(
+            let message = format!(
                 "the lease duration ({:?}) must be longer than the renew deadline ({:?}), and that longer than the \
                  retry period ({:?})",
                 self.lease_lasts, self.renew_within, self.retry
-            ));
+            );
+            return Err(("leader election", message));
         }
         Ok(())
     }

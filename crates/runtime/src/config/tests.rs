@@ -2,6 +2,7 @@
 
 use super::layers::{flag, variable};
 use super::options::Options;
+use crate::webhook::WebhookServer;
 use super::{Args, Command, CommandLine, InvalidOption, LogFormat, ObjectName, Settings, parse};
 use clap::Parser;
 use std::time::Duration;
@@ -63,6 +64,7 @@ fn every_option_is_known_in_every_place_and_in_the_help() {
             "leader-election-renew-deadline" => "10s",
             "leader-election-retry-period" => "2s",
             name if name.ends_with("timeout") => "1s",
+            "webhook-url" => "https://shop.example.com",
             _ => "x",
         };
         let given = [
@@ -191,4 +193,18 @@ fn an_authors_own_flags_join_in() {
     assert_eq!((own.registry.as_str(), own.windlass.command.as_ref()), ("r", Some(&Command::Describe)));
     let settings = own.windlass.settings(&Default::default(), |_| Ok(String::new())).unwrap();
     assert_eq!(settings.log_level, "debug");
+}
+
+#[test]
+fn webhooks_are_reached_in_one_way() {
+    assert_eq!(settings(&[]).unwrap().webhooks, None);
+    let by_service = settings(&["--webhook-service=shop", "--webhook-bind-address=:7443"]).unwrap().webhooks;
+    let expected = WebhookServer::behind_service("shop").bind("0.0.0.0:7443".parse().unwrap());
+    assert_eq!(by_service, Some(expected));
+    let off = settings(&["--webhook-service=shop", "--webhook-bind-address=0"]).unwrap().webhooks;
+    assert_eq!(off, None);
+    let both = settings(&["--webhook-service=shop", "--webhook-url=https://a"]).unwrap_err();
+    assert!(both.contains("give one of webhook-service, webhook-url and webhook-cert-dir"), "{both}");
+    let wrong = settings(&["--webhook-url=http://a"]).unwrap_err();
+    assert!(wrong.contains("write https://HOST"), "{wrong}");
 }

@@ -7,11 +7,12 @@ mod health;
 
 pub use health::{Check, Health};
 
-use crate::cache::Cache;
+use crate::cache::{Cache, Stats};
 use crate::controller::Running;
 use crate::election::Leadership;
 use crate::key::Key;
 use crate::metrics::{self, Page, Requests, TaskState};
+use crate::webhook::Conversions;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -45,6 +46,8 @@ pub struct Served {
     pub metrics: Option<SocketAddr>,
     /// `/healthz` and `/readyz`.
     pub health: Option<SocketAddr>,
+    /// The webhooks.
+    pub webhooks: Option<SocketAddr>,
 }
 
 /// What a manager runs.
@@ -53,6 +56,8 @@ pub(crate) struct Inside {
     pub(crate) controllers: Vec<Arc<Running>>,
     pub(crate) election: Option<Elected>,
     pub(crate) tasks: Vec<Arc<TaskState>>,
+    /// The kinds that this operator converts.
+    pub(crate) converted: Vec<Conversions>,
 }
 
 /// The lease that a manager holds, or waits for.
@@ -60,6 +65,15 @@ pub(crate) struct Elected {
     pub(crate) lease: String,
     pub(crate) identity: String,
     pub(crate) leadership: Leadership,
+}
+
+impl Inside {
+    /// The caches that must be filled before it is ready. What it converts itself can be read only once it is asked, which it may be only
+    /// once it is ready.
+    fn awaited_caches(&self) -> impl Iterator<Item = Stats> {
+        let stats = self.cache.stats().into_iter();
+        stats.filter(|stats| self.converted.iter().all(|one| !one.concern(&stats.kind)))
+    }
 }
 
 impl Inspector {
@@ -81,6 +95,10 @@ impl Inspector {
 
     pub(crate) fn serves(&self, served: Served) {
         *self.0.served.lock() = served;
+    }
+
+    pub(crate) fn serves_webhooks(&self, at: Option<SocketAddr>) {
+        self.0.served.lock().webhooks = at;
     }
 
     pub(crate) fn opened(&self, inside: Inside) {
@@ -132,7 +150,7 @@ impl Inspector {
         let mut checks = vec![("ping".to_owned(), Ok(()))];
         match self.inside() {
             None => checks.push(("caches".to_owned(), Err("not started".to_owned()))),
-            Some(inside) => checks.extend(inside.cache.stats().into_iter().map(|stats| {
+            Some(inside) => checks.extend(inside.awaited_caches().map(|stats| {
                 let name = format!("cache/{}", stats.kind.kind.to_lowercase());
                 let missing = || stats.trouble.clone().unwrap_or_else(|| "no list yet".to_owned());
                 (name, stats.synced.then_some(()).ok_or_else(missing))

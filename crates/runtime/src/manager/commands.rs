@@ -34,10 +34,11 @@ impl Manager {
             Command::Run => return Ok(None),
             Command::Describe => {
                 let described: Vec<Description> = self.controllers.iter().map(|one| one.describe()).collect();
-                format!(
-                    "{:#}\n",
-                    command::describe(&program(), &self.namespaces, &self.definitions, &described)
-                )
+                self.webhooks.check()?;
+                let webhooks = crate::webhook::described(&self.webhooks.webhooks, &self.webhooks.conversions);
+                let definitions = &self.definitions;
+                let all = command::describe(&program(), &self.namespaces, definitions, &described, webhooks);
+                format!("{all:#}\n")
             }
             Command::Plan { kind: Some(kind), name: Some(name), controller } => {
                 // Capturing uses the controllers up.

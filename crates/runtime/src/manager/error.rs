@@ -6,6 +6,7 @@ use crate::controller::ConfigError;
 use crate::election::Lost;
 use crate::error_chain::chain;
 use crate::kind::Kind;
+use crate::webhook::VersionsError;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -45,7 +46,13 @@ pub enum Error {
     /// Two tasks could not be told apart.
     #[error("two tasks are named {0:?}: name one of them otherwise")]
     TaskTwice(String),
-    /// The server for metrics or for probes could not start.
+    /// Two webhooks could not be told apart.
+    #[error("two webhooks are at {0}: name one of them otherwise (Webhook::named)")]
+    WebhookTwice(String),
+    /// The versions of a kind are not of one kind.
+    #[error(transparent)]
+    Versions(#[from] VersionsError),
+    /// The server for metrics, for probes or for webhooks could not start.
     #[error("cannot serve at {address}; choose another address, or 0 for none")]
     NotServed {
         /// Where it was to be.

@@ -11,6 +11,7 @@ use crate::election::{Candidate, Lost};
 use crate::events::EventSender;
 use crate::inspect::{Elected, Inside, Inspector};
 use crate::serve::Server;
+use crate::webhook::Teller;
 use crate::write::Schemas;
 use std::collections::BTreeSet;
 use std::pin::{Pin, pin};
@@ -38,6 +39,7 @@ impl Manager {
     async fn begin(mut self) -> Result<Life> {
         self.set_concurrency()?;
         self.check()?;
+        self.webhooks.check()?;
         let namespaces = self.scope();
         let Self { inspector, clock, .. } = self;
         let link = self.connection.link().await?;
@@ -58,6 +60,10 @@ impl Manager {
         for server in bound {
             servers.spawn(server.serve(inspector.clone(), clock.clone()));
         }
+        let converted = self.webhooks.conversions.clone();
+        // Not behind the guard: who stands by may have to make the first certificate, and it writes by compare-and-swap.
+        let unguarded = link.client(requests, None, &clock)?.0;
+        let teller = self.webhooks.begin(&inspector, unguarded, leadership.clone(), &clock, &mut servers).await?;
         let cache = self.cache.unwrap_or_else(|| Cache::new(self.cluster, namespaces));
         self.caching.into_iter().for_each(|with| with(&cache));
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));
@@ -88,6 +94,7 @@ impl Manager {
             controllers: started.clone(),
             election,
             tasks: self.tasks.iter().map(|task| task.state.clone()).collect(),
+            converted,
         });
         let stopped = CancellationToken::new();
         let mut tasks = Vec::new();
@@ -119,6 +126,7 @@ impl Manager {
             watches,
             events,
             servers,
+            teller,
         })
     }
 
@@ -173,6 +181,8 @@ struct Life {
     watches: JoinSet<()>,
     events: JoinSet<()>,
     servers: JoinSet<()>,
+    /// Knows which webhook configurations lead to this process.
+    teller: Option<Teller>,
 }
 
 impl Life {
@@ -256,6 +266,9 @@ impl Life {
             },
         };
         self.workers.shutdown().await;
+        if let Some(teller) = &self.teller {
+            let _ = clock.timeout(LAST_EVENTS, teller.end()).await;
+        }
         self.servers.shutdown().await;
         drop(self.open);
         drop(self.started);

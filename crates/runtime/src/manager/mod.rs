@@ -5,6 +5,7 @@
 //! - `find_operator`, `registration`: how `why` finds the operator that runs
 //! - `life`: from start to end
 //! - `tasks`: what runs beside the controllers
+//! - `webhooks`: what it answers the API server
 //! - `signals`: how a process is asked to end
 //!
 //! Dropping the future of [`Manager::run`] is a hard kill, as if the process had died: nothing but the API outlives it.
@@ -17,6 +18,7 @@ mod life;
 mod registration;
 mod signals;
 mod tasks;
+mod webhooks;
 
 pub use error::{Error, Result};
 pub use tasks::Task;
@@ -76,6 +78,7 @@ pub struct Manager {
     health_at: Bind,
     cache_sync_timeout: Duration,
     graceful_shutdown_timeout: Duration,
+    webhooks: webhooks::Given,
 }
 
 impl Manager {
@@ -147,6 +150,7 @@ impl Manager {
         (manager.metrics_at, manager.health_at) = (settings.metrics, settings.health);
         (manager.cache_sync_timeout, manager.graceful_shutdown_timeout) =
             (settings.cache_sync_timeout, settings.graceful_shutdown_timeout);
+        manager.webhooks.server = settings.webhooks.clone();
         manager.rejoin_election = settings.rejoin_election;
         manager.concurrency = settings.concurrency.clone();
         if settings.leader_elect {
@@ -188,6 +192,7 @@ impl Manager {
             health_at: Bind::Off,
             cache_sync_timeout: Duration::from_secs(120),
             graceful_shutdown_timeout: Duration::from_secs(30),
+            webhooks: webhooks::Given::default(),
         }
     }
 
@@ -327,14 +332,15 @@ impl Manager {
         self
     }
 
-    /// The RBAC rules that it needs: for what its controllers declare that they watch, own and write, and for its lease where a
-    /// leader is elected. The same as `windlass generate` writes into the operator's roles.
+    /// The RBAC rules that it needs: for what its controllers declare that they watch, own and write, for its lease where a leader
+    /// is elected, and for its webhooks where they are served. The same as `windlass generate` writes into the operator's roles.
     pub fn rules(&self) -> Vec<PolicyRule> {
         let controllers: Vec<Description> = self.controllers.iter().map(Parts::describe).collect();
         let mut rules = permissions::rules(&controllers);
         if self.election.is_some() {
             rules.extend(permissions::election_rules());
         }
+        rules.extend(self.webhooks.rules());
         let rule = |rule| serde_json::from_value(rule).expect("rules are written as Kubernetes' are");
         rules.into_iter().map(rule).collect()
     }

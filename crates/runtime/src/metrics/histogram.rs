@@ -29,7 +29,7 @@ impl Histogram {
         self.nanos.fetch_add(nanos, Ordering::Relaxed);
     }
 
-    pub(super) fn write(&self, family: &mut Family<'_>, labels: &[(&str, &str)]) {
+    pub(crate) fn write(&self, family: &mut Family<'_>, labels: &[(&str, &str)]) {
         let counts: Vec<u64> = self.counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
         let sum = Duration::from_nanos(self.nanos.load(Ordering::Relaxed));
         family.histogram(labels, &self.bounds, &counts, sum);

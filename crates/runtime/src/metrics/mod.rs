@@ -15,6 +15,7 @@ mod tasks;
 mod text;
 mod workqueue;
 
+pub(crate) use histogram::Histogram;
 pub use reconciles::{BOUNDS, Counts, Ended, Times};
 pub(crate) use requests::Requests;
 pub(crate) use tasks::TaskState;

@@ -8,3 +8,4 @@ mod namespaces;
 mod pages;
 mod support;
 mod tasks;
+mod webhooks;

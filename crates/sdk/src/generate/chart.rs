@@ -1,6 +1,6 @@
 //! A Helm chart of what the installer installs: the same objects, with what people choose left open.
 
-use super::{HEADER, Manifest, Options, manager, rbac};
+use super::{HEADER, Manifest, Options, manager, rbac, webhooks};
 use crate::description::OperatorDescription;
 use crate::files::File;
 use crate::yaml;
@@ -19,9 +19,10 @@ pub(super) fn files(
     options: &Options,
     definitions: &[Manifest],
 ) -> Vec<File> {
-    let open = Options { namespace: NAMESPACE.to_owned(), image: IMAGE.to_owned() };
+    let open = Options { namespace: NAMESPACE.to_owned(), image: IMAGE.to_owned(), cert_manager: options.cert_manager };
     let mut manifests = rbac::of(name, operator, &open);
     manifests.extend(manager::of(name, operator, &open));
+    manifests.extend(webhooks::of(name, operator, &open));
     let mut resources = Value::Null;
     for object in manifests.iter_mut().flat_map(|manifest| &mut manifest.objects) {
         if object["kind"] == "Deployment" {

@@ -22,8 +22,10 @@ pub(super) fn namespace(options: &Options) -> Manifest {
 }
 
 pub(super) fn of(name: &str, operator: &OperatorDescription, options: &Options) -> Vec<Manifest> {
+    let mut deployment = deployment(name, operator, options);
+    super::webhooks::serve(&mut deployment, name, operator, options);
     vec![
-        Manifest::new("manager/deployment.yaml", vec![deployment(name, operator, options)]),
+        Manifest::new("manager/deployment.yaml", vec![deployment]),
         Manifest::new(
             "manager/metrics.yaml",
             vec![metrics_service(name, options), network_policy(name, options)],

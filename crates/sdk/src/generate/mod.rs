@@ -9,6 +9,10 @@
 //! | `rbac/KIND_{admin,editor,viewer}_role.yaml` | ClusterRoles for users |
 //! | `manager/deployment.yaml` | the operator's Deployment, under the restricted Pod Security Standard |
 //! | `manager/metrics.yaml` | the metrics Service, and the RBAC to read it |
+//! | `webhook/service.yaml` | the Service of its webhooks |
+//! | `webhook/configurations.yaml` | the webhook configurations |
+//! | `rbac/webhooks.yaml` | the RBAC to share its certificates, and to fill in whom to trust |
+//! | `webhook/certificate.yaml` | instead of that RBAC, a certificate of cert-manager |
 //! | `samples/GROUP_VERSION_KIND.yaml` | a minimal custom resource of each kind, from its schema |
 //! | `install.yaml` | all of the above except samples and user roles, in one file |
 //! | `chart/` | the same as a Helm chart |
@@ -23,6 +27,7 @@ mod monitoring;
 mod rbac;
 mod samples;
 mod user_roles;
+mod webhooks;
 
 use crate::description::OperatorDescription;
 use crate::files::File;
@@ -36,6 +41,8 @@ pub struct Options {
     pub namespace: String,
     /// Its image.
     pub image: String,
+    /// Whether cert-manager makes the certificates of its webhooks, instead of the operator.
+    pub cert_manager: bool,
 }
 
 /// A group of manifests in one file.
@@ -61,9 +68,16 @@ pub fn manifests(operator: &OperatorDescription, options: &Options) -> Vec<File>
     let name = object_name(&operator.name);
     let mut all = Vec::new();
     all.push(manager::namespace(options));
-    all.extend(operator.kinds().iter().map(crds::definition));
+    all.extend(operator.kinds().iter().map(|kind| {
+        let mut definition = crds::definition(kind);
+        for object in &mut definition.objects {
+            webhooks::convert(object, &name, operator, options);
+        }
+        definition
+    }));
     all.extend(rbac::of(&name, operator, options));
     all.extend(manager::of(&name, operator, options));
+    all.extend(webhooks::of(&name, operator, options));
     all.extend(operator.kinds().iter().flat_map(user_roles::roles));
     all.extend(operator.kinds().iter().map(samples::sample));
     let installed = all.iter().filter(|manifest| manifest.installed).flat_map(|manifest| &manifest.objects);

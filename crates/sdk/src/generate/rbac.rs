@@ -28,7 +28,7 @@ pub(super) fn of(name: &str, operator: &OperatorDescription, options: &Options) 
 }
 
 /// A role and what gives it to the operator's account: in one namespace, or in the whole cluster.
-fn bound(
+pub(super) fn bound(
     role: &str,
     account: &str,
     namespace: Option<&str>,
