@@ -1,4 +1,4 @@
-//! `windlass create api` and `windlass create controller`: APIs and controllers for a project.
+//! `windlass create api`, `controller` and `webhook`: APIs, controllers and webhooks for a project.
 
 use crate::scaffold::{ProjectFolder, given, is_asked};
 use anyhow::Context;
@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use windlass_sdk::scaffold::{
-    self, NewController, NewKind, PROJECT, Project, check_controller_name, check_group, check_kind,
-    check_version,
+    self, NewController, NewKind, NewWebhook, PROJECT, Project, WebhookSort, check_controller_name,
+    check_group, check_kind, check_version,
 };
 
 #[derive(Debug, Subcommand)]
@@ -16,6 +16,8 @@ pub(crate) enum Command {
     Api(Api),
     /// Add another controller for a kind
     Controller(Controller),
+    /// Add webhooks for a kind: defaults, validation, conversion between its versions
+    Webhook(Webhook),
 }
 
 impl Command {
@@ -23,6 +25,7 @@ impl Command {
         match self {
             Self::Api(api) => api.run(),
             Self::Controller(controller) => controller.run(),
+            Self::Webhook(webhook) => webhook.run(),
         }
     }
 }
@@ -174,5 +177,50 @@ impl Controller {
             given(self.name.as_ref(), "--name", "What is it concerned with", None, check_controller_name)?;
         let asked = NewController { group: self.group.clone(), kind, name };
         ProjectFolder::new(&self.folder, self.force).change(|read| scaffold::create_controller(&asked, read))
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Webhook {
+    /// The kind that is asked about
+    #[arg(long)]
+    kind: Option<String>,
+    /// The kind's API group, if several groups have a kind of this name
+    #[arg(long)]
+    group: Option<String>,
+    /// Set defaults that the schema cannot say
+    #[arg(long)]
+    defaulting: bool,
+    /// Validate what the schema cannot say
+    #[arg(long)]
+    validation: bool,
+    /// Convert between the versions of the kind
+    #[arg(long)]
+    conversion: bool,
+    /// The project's folder
+    #[arg(long, value_name = "FOLDER", default_value = ".")]
+    folder: PathBuf,
+    /// Overwrite existing files, and show a diff of what is lost
+    #[arg(long)]
+    force: bool,
+}
+
+impl Webhook {
+    fn run(&self) -> anyhow::Result<ExitCode> {
+        Usual::of(&self.folder)?;
+        let kind = given(self.kind.as_ref(), "--kind", "Which kind is it about", None, check_kind)?;
+        let sorts = [
+            (self.defaulting, WebhookSort::Defaulting),
+            (self.validation, WebhookSort::Validation),
+            (self.conversion, WebhookSort::Conversion),
+        ];
+        let sorts = sorts.into_iter().filter_map(|(asked, sort)| asked.then_some(sort)).collect();
+        let asked = NewWebhook { group: self.group.clone(), kind, sorts };
+        let folder = ProjectFolder::new(&self.folder, self.force);
+        let code = folder.change(|read| scaffold::create_webhook(&asked, read))?;
+        if code == ExitCode::SUCCESS {
+            println!("next: make test, then make manifests");
+        }
+        Ok(code)
     }
 }

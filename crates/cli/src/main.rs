@@ -16,6 +16,7 @@ mod generate;
 mod init;
 mod library;
 mod limits;
+mod migrate;
 mod node;
 mod operator;
 mod output;
@@ -62,7 +63,7 @@ struct Windlass {
 enum Command {
     /// Initialize a project for an operator
     Init(init::Options),
-    /// Add an API or a controller to a project
+    /// Add an API, a controller or a webhook to a project
     #[command(subcommand)]
     Create(create::Command),
     /// Change the settings of a project
@@ -102,6 +103,9 @@ enum Command {
     Deploy(project::deploy::Deploy),
     /// Remove an operator from a cluster; its CRDs and custom resources stay
     Undeploy(project::deploy::Undeploy),
+    /// Write the stored objects of a custom kind anew, in its storage version
+    #[command(after_help = migrate::EXAMPLES)]
+    Migrate(migrate::Options),
     /// Build an OCI image archive of an operator, without Docker
     #[command(after_help = project::image::EXAMPLES)]
     Image(project::image::Options),
@@ -150,6 +154,7 @@ fn main() -> ExitCode {
         Command::Run(options) => project::block_on(options.run()),
         Command::Deploy(options) => project::block_on(options.run()),
         Command::Undeploy(options) => project::block_on(options.run()),
+        Command::Migrate(options) => project::block_on(options.run()),
         Command::Image(options) => project::block_on(options.run()),
         Command::Demo(options) => demo::run(&options),
         Command::Completion(options) => options.run::<Windlass>(),

@@ -13,6 +13,7 @@ use kube::{Client, ResourceExt};
 use std::sync::Arc;
 use std::time::Duration;
 use windlass::Manager;
+use windlass::webhook::WebhookServer;
 use windlass_apiserver::faults::Faults;
 use windlass_apiserver::{Config, Identity};
 use windlass_clock::{Clock, Timestamp};
@@ -63,6 +64,11 @@ pub struct TestCluster {
     pub(crate) timeout: Duration,
     /// The operators that were run on it.
     operators: Operators,
+}
+
+/// Webhooks of this process, for an API server of this process.
+fn local_webhooks() -> WebhookServer {
+    WebhookServer::at_url("https://127.0.0.1:0").expect("it is written as URLs of webhooks are")
 }
 
 /// A driven clock, starting at a time that no test can mistake for now.
@@ -399,11 +405,12 @@ impl TestCluster {
     // === operators ===
 
     /// A manager on this cluster and its clock, as the user `operator`, who may do nothing until it is run. On an existing
-    /// cluster it watches the test's namespace only.
+    /// cluster it watches the test's namespace only. Its webhooks are served to the cluster, except to an existing one, which may be
+    /// elsewhere.
     pub fn manager(&self) -> Manager {
         let manager = Manager::new(self.client_as(OPERATOR), self.clock().clone());
         match &self.api {
-            Some(_) => manager,
+            Some(_) => manager.serve_webhooks(local_webhooks()),
             None => manager.namespace(&*self.namespace),
         }
     }
@@ -435,9 +442,9 @@ impl TestCluster {
     /// Runs a manager that you made yourself. Its rules are those of the user `operator`, from now on.
     pub fn run_manager(&self, manager: Manager) -> Running {
         self.operators.add(manager.inspector());
-        let (cluster, rules) = (self.clone(), manager.rules());
+        let (cluster, rules, inspector) = (self.clone(), manager.rules(), manager.inspector());
         let allowed = async move { cluster.allow(OPERATOR, rules).await };
-        Running::start(manager, allowed, self.time.clone())
+        Running::start(manager, allowed, inspector, self.time.clone(), self.timeout)
     }
 
     /// What its operators wait for, refuse and fail at, one line each: what a wait that failed says besides.

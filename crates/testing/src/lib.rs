@@ -30,6 +30,7 @@
 //! - [`Building`] and [`config_map`], [`deployment`] and their kin build objects.
 //! - [`Eventually`] waits, and on failure shows the last state and what differs.
 //! - [`faults`] rejects, delays, loses and alters requests by rule; [`Outage`] makes the API unreachable.
+//! - [`round_trip`] converts objects between the versions of a kind, to and fro, and compares.
 //! - [`campaign`] kills the operator at each of its writes, loses each of its requests, and so on, and compares the final states.
 //!
 //! The clock of a [`TestCluster`] stands still except while the test waits: [`TestCluster::advance`] lets an hour pass at once,
@@ -48,11 +49,13 @@ pub mod faulty_client;
 mod objects;
 mod operator;
 mod outage;
+mod round_trip;
 
 pub use cluster::TestCluster;
 pub use eventually::Eventually;
 pub use objects::{Building, Data, config_map, deployment, named, object, pod, secret};
 pub use operator::{Operator, Running};
 pub use outage::Outage;
+pub use round_trip::round_trip;
 pub use windlass_apiserver::faults;
 pub use windlass_apiserver::read::Hold;

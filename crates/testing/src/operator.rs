@@ -1,12 +1,15 @@
 //! An operator that runs in a test: stopped, killed, or gone with its handle.
 
+use anyhow::{bail, ensure};
 use parking_lot::Mutex;
 use serde_json::Value;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use windlass::inspect::Inspector;
 use windlass::{Controller, Manager, Object};
+use windlass_clock::Clock;
 use windlass_cluster::Time;
 
 /// What [`TestCluster::run`](crate::TestCluster::run) runs: a controller, or a function that adds several to a manager.
@@ -102,7 +105,9 @@ fn trouble_of(controller: &Value) -> Vec<String> {
 pub struct Running {
     stop: Option<oneshot::Sender<()>>,
     task: JoinHandle<anyhow::Result<()>>,
+    inspector: Inspector,
     time: Time,
+    timeout: Duration,
 }
 
 impl Running {
@@ -110,7 +115,9 @@ impl Running {
     pub(crate) fn start(
         manager: Manager,
         allowed: impl Future<Output = anyhow::Result<()>> + Send + 'static,
+        inspector: Inspector,
         time: Time,
+        timeout: Duration,
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
@@ -120,7 +127,31 @@ impl Running {
             };
             Ok(manager.run_until(stopped).await?)
         });
-        Self { stop: Some(stop), task, time }
+        Self { stop: Some(stop), task, inspector, time, timeout }
+    }
+
+    /// The same operator, once it is ready: its caches are filled, and its webhooks are asked. Whoever writes before may find that
+    /// nothing is validated, defaulted or converted yet.
+    ///
+    /// # Errors
+    /// When it ends before, or is not ready in time.
+    pub async fn ready(self) -> anyhow::Result<Self> {
+        let clock = Clock::real();
+        let began = clock.moment();
+        while !self.inspector.ready().is_fine() {
+            if self.has_ended() {
+                self.stop().await?;
+                bail!("the operator ended before it was ready");
+            }
+            let waited = clock.moment() - began;
+            ensure!(
+                waited < self.timeout,
+                "not ready after {waited:?}: {}",
+                self.inspector.ready().show("readyz", true)
+            );
+            self.time.run_clock_while(clock.sleep(Duration::from_millis(5))).await;
+        }
+        Ok(self)
     }
 
     /// Stops it gracefully, as SIGTERM does, and waits until it has ended.

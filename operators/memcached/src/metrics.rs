@@ -1,6 +1,6 @@
 //! Metrics of this operator's own, computed from the cache when the page is read.
 
-use crate::api::v1alpha1::Memcached;
+use crate::api::v1beta1::Memcached;
 use std::sync::Arc;
 use windlass::metrics::{Page, Type};
 

@@ -3,12 +3,13 @@
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::CustomResourceExt;
-use memcached_operator::api::v1alpha1::{Memcached, MemcachedSpec};
+use memcached_operator::api::v1alpha1;
+use memcached_operator::api::v1beta1::{Memcached, MemcachedSpec};
 use memcached_operator::controller::memcached::decide;
 use memcached_operator::operator;
 use serde_json::json;
 use windlass::Observed;
-use windlass_testing::{TestCluster, campaign, object};
+use windlass_testing::{TestCluster, campaign, object, round_trip};
 
 fn memcached(size: i32) -> Memcached {
     Memcached::new("sample", MemcachedSpec { size, image: "memcached:1.6".into(), ..Default::default() })
@@ -81,7 +82,7 @@ async fn what_it_does_is_seen_from_outside() -> anyhow::Result<()> {
 #[tokio::test]
 async fn its_status_follows_the_size_up_and_down() -> anyhow::Result<()> {
     let cluster = TestCluster::start();
-    cluster.install([Memcached::crd()]).await?;
+    cluster.install([memcached_operator::api::memcached().crd()?]).await?;
     let operator = cluster.run(operator);
     cluster.create(memcached(3)).await?;
     for size in [3, 5, 2] {
@@ -127,4 +128,34 @@ async fn it_survives_every_fault_at_every_write() -> anyhow::Result<()> {
     }
     println!("{}", campaign::every_fault([Memcached::crd()], operator, life).await?);
     Ok(())
+}
+
+#[test]
+fn no_version_loses_anything() -> anyhow::Result<()> {
+    round_trip::<v1alpha1::Memcached>()
+}
+
+#[tokio::test]
+async fn servers_of_the_old_version_get_defaults_and_stay_what_they_are() -> anyhow::Result<()> {
+    let cluster = TestCluster::start();
+    cluster.install([memcached_operator::api::memcached().crd()?]).await?;
+    let running = cluster.run(operator).ready().await?;
+    let old: v1alpha1::Memcached = object(
+        "sample",
+        json!({"spec": {"size": 1, "image": "memcached:1.6", "resources": {"limits": {"memory": "16Mi"}}}}),
+    );
+    cluster.create(old).await?;
+    cluster.eventually::<v1alpha1::Memcached>("sample").has(json!({"status": {"ready": 1}})).await?;
+    assert_eq!(cluster.get::<Memcached>("sample").await?.spec.max_connections, Some(256));
+    let deployment = cluster.get::<Deployment>("sample").await?.spec.unwrap();
+    let command = deployment.template.spec.unwrap().containers[0].command.clone().unwrap();
+    assert_eq!(command, ["memcached", "--memory-limit=12", "--conn-limit=256"]);
+    let refused =
+        cluster.patch::<Memcached>("sample", json!({"spec": {"maxConnections": 300}})).await.unwrap_err();
+    assert!(format!("{refused:#}").contains("at most 256 fit"), "{refused:#}");
+    // Who changes it in the old version does not change what only the new one can say.
+    cluster.patch::<v1alpha1::Memcached>("sample", json!({"spec": {"size": 2}})).await?;
+    let sample = cluster.get::<Memcached>("sample").await?;
+    assert_eq!((sample.spec.size, sample.spec.max_connections), (2, Some(256)));
+    running.stop().await
 }

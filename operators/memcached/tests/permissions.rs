@@ -10,7 +10,7 @@ use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomRe
 use kube::api::{Api, DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, CustomResourceExt, ResourceExt};
-use memcached_operator::api::v1alpha1::{Memcached, MemcachedSpec};
+use memcached_operator::api::v1beta1::{Memcached, MemcachedSpec};
 use memcached_operator::operator;
 use serde_json::{Value, json};
 use std::process::{Command, ExitCode};

@@ -107,6 +107,19 @@ struct Owner {
     server: Option<String>,
 }
 
+/// Whether the current context of a kubeconfig, or else of the user's, is of a cluster that runs on this machine, so that its API server
+/// reaches what this machine serves to itself.
+pub(crate) fn is_on_this_machine(kubeconfig: Option<&Path>) -> bool {
+    let paths = match (kubeconfig, std::env::var_os("KUBECONFIG"), std::env::home_dir()) {
+        (Some(path), ..) => vec![path.to_owned()],
+        (None, Some(files), _) if !files.is_empty() => std::env::split_paths(&files).collect(),
+        (None, _, Some(home)) => vec![home.join(".kube/config")],
+        (None, _, None) => return false,
+    };
+    let Some((folder, server)) = kubeconfig::current_cluster(&paths) else { return false };
+    record::at(&folder).is_ok_and(|found| found.is_some_and(|found| found.record.server == server))
+}
+
 /// What cluster of ours the current context of `KUBECONFIG` belongs to: none where it is some other Kubernetes.
 fn owner(files: &OsStr) -> Option<Owner> {
     let paths: Vec<PathBuf> =

@@ -16,6 +16,8 @@ mod reset;
 mod status;
 mod up;
 
+pub(crate) use find::is_on_this_machine;
+
 use clap::Subcommand;
 use std::process::ExitCode;
 use windlass_clock::Moment;

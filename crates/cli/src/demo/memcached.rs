@@ -10,7 +10,7 @@ use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Pod, Service};
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use kube::{CustomResourceExt, Resource};
-use memcached_operator::api::v1alpha1::Memcached;
+use memcached_operator::api::v1beta1::Memcached;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
@@ -244,7 +244,7 @@ async fn the_custom_resource_is_deleted(
 pub(super) fn commands(environment: &Environment) -> Vec<String> {
     let operator = environment.memcached_operator();
     vec![
-        "kubectl create -f - <<< '{apiVersion: cache.example.com/v1alpha1, kind: Memcached, metadata: {name: mine}, spec: {size: 2}}'".to_owned(),
+        "kubectl create -f - <<< '{apiVersion: cache.example.com/v1beta1, kind: Memcached, metadata: {name: mine}, spec: {size: 2}}'".to_owned(),
         "kubectl get memcacheds,pods --watch".to_owned(),
         "kubectl scale memcached mine --replicas 4".to_owned(),
         "kubectl port-forward deployment/mine 11211".to_owned(),

@@ -22,6 +22,10 @@ pub(crate) struct Deploy {
     #[arg(long)]
     namespace: Option<String>,
 
+    /// Let cert-manager make the certificates of webhooks, instead of the operator itself
+    #[arg(long)]
+    cert_manager: bool,
+
     /// Apply changes of CRDs that break stored custom resources
     #[arg(long)]
     force: bool,
@@ -36,6 +40,10 @@ pub(crate) struct Undeploy {
     #[arg(long)]
     namespace: Option<String>,
 
+    /// cert-manager makes the certificates of webhooks, instead of the operator itself
+    #[arg(long)]
+    cert_manager: bool,
+
     /// Undeploy even if custom resources have finalizers that nobody will remove then
     #[arg(long)]
     force: bool,
@@ -44,7 +52,7 @@ pub(crate) struct Undeploy {
 impl Deploy {
     pub(crate) async fn run(&self) -> anyhow::Result<ExitCode> {
         let operator = self.target.described()?;
-        let installer = installer(&operator, self.namespace.as_deref(), &self.image)?;
+        let installer = installer(&operator, self.namespace.as_deref(), &self.image, self.cert_manager)?;
         let client = self.target.client().await?;
         if !self.force {
             refuse_breaks(&client, &operator).await?;
@@ -83,7 +91,9 @@ impl Undeploy {
             );
         }
         let mut objects = Objects::of(client);
-        for object in installer(&operator, self.namespace.as_deref(), "unused")?.iter().rev() {
+        for object in
+            installer(&operator, self.namespace.as_deref(), "unused", self.cert_manager)?.iter().rev()
+        {
             // Its kinds stay, and with them what people declared: `uninstall` is for them.
             if object["kind"] == "CustomResourceDefinition" {
                 continue;
@@ -106,9 +116,10 @@ fn installer(
     operator: &OperatorDescription,
     namespace: Option<&str>,
     image: &str,
+    cert_manager: bool,
 ) -> anyhow::Result<Vec<Value>> {
     let namespace = namespace.map_or_else(|| format!("{}-system", operator.name), str::to_owned);
-    let files = manifests(operator, &Given { namespace, image: image.to_owned() });
+    let files = manifests(operator, &Given { namespace, image: image.to_owned(), cert_manager });
     let installer = files.iter().find(|file| file.path == Path::new("install.yaml"));
     apply::read(&installer.context("there is no installer")?.text)
 }

@@ -4,6 +4,7 @@ use super::watch;
 use crate::apply::{Objects, title};
 use crate::cargo_project::Project;
 use crate::child::{self, Cluster};
+use crate::cluster::is_on_this_machine;
 use crate::connect;
 use crate::operator::Options as Operator;
 use crate::signals::Signals;
@@ -22,8 +23,12 @@ Examples:
   windlass run --embedded --watch
       on a cluster of its own, with its kinds; built and started again whenever a source changes
   windlass run --embedded --nodes process=1 -- --log-level debug
-      pods are processes of this machine; what comes after -- is for the operator";
+      pods are processes of this machine; what comes after -- is for the operator
+  windlass run --webhook-url https://host.docker.internal:9443
+      webhooks are served here, and a cluster in containers of this machine reaches them by that URL";
 
+/// The option of operators, as a variable.
+const WEBHOOK_URL: &str = "WINDLASS_WEBHOOK_URL";
 /// How often sources are checked for changes.
 const EVERY: Duration = Duration::from_millis(300);
 
@@ -48,6 +53,11 @@ pub(crate) struct Options {
     /// Rebuild and restart the operator when a source changes
     #[arg(long, conflicts_with = "operator")]
     watch: bool,
+
+    /// The URL by which the API server reaches the webhooks of the operator here, such as https://host.docker.internal:9443
+    /// [default: for an embedded cluster on this machine, one that it reaches; otherwise webhooks are not served]
+    #[arg(long, value_name = "URL")]
+    webhook_url: Option<String>,
 
     /// Arguments for the operator; it lists its options with --help
     #[arg(last = true, value_name = "ARGUMENTS")]
@@ -124,10 +134,25 @@ impl Options {
         Ok(self.kubeconfig.clone())
     }
 
+    /// Where the API server finds the webhooks of the operator; nothing where that is unknown, or the user says it to the operator.
+    fn webhooks_at(&self, kubeconfig: Option<&Path>) -> Option<String> {
+        let said = self.arguments.iter().any(|argument| argument.starts_with("--webhook-"))
+            || std::env::vars_os().any(|(name, _)| name.to_string_lossy().starts_with("WINDLASS_WEBHOOK_"));
+        match &self.webhook_url {
+            Some(url) => Some(url.clone()),
+            None if said => None,
+            // Any free port; both ends are of this machine.
+            None => is_on_this_machine(kubeconfig).then(|| "https://127.0.0.1:0".to_owned()),
+        }
+    }
+
     fn start(&self, program: &Path, kubeconfig: Option<&Path>) -> anyhow::Result<Child> {
         let mut command = Command::new(program);
         if let Some(kubeconfig) = kubeconfig {
             command.env("KUBECONFIG", kubeconfig);
+        }
+        if let Some(url) = self.webhooks_at(kubeconfig) {
+            command.env(WEBHOOK_URL, url);
         }
         command.args(&self.arguments);
         child::alone(&mut command).spawn().with_context(|| format!("cannot run {}", program.display()))

@@ -50,8 +50,7 @@ impl World {
     }
 
     async fn memcacheds(&self) -> Api<DynamicObject> {
-        let kind =
-            ApiResource::from_gvk(&GroupVersionKind::gvk("cache.example.com", "v1alpha1", "Memcached"));
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("cache.example.com", "v1beta1", "Memcached"));
         Api::default_namespaced_with(client_of(&self.cluster).await, &kind)
     }
 }
@@ -62,7 +61,7 @@ async fn an_object_on_a_cluster_is_captured_planned_and_explained() {
     world.says("install", &[]);
     let memcacheds = world.memcacheds().await;
     let sample = json!({
-        "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached",
+        "apiVersion": "cache.example.com/v1beta1", "kind": "Memcached",
         "metadata": { "name": "sample" }, "spec": { "size": 2 },
     });
     memcacheds.create(&PostParams::default(), &serde_json::from_value(sample).unwrap()).await.unwrap();
@@ -140,7 +139,7 @@ async fn a_kind_with_objects_is_not_changed_so_that_they_break() {
         (said.status.success(), String::from_utf8(said.stderr).unwrap())
     };
     let sample = json!({
-        "apiVersion": "cache.example.com/v1alpha1", "kind": "Memcached",
+        "apiVersion": "cache.example.com/v1beta1", "kind": "Memcached",
         "metadata": { "name": "sample" }, "spec": { "size": 9 },
     });
     let memcacheds = world.memcacheds().await;

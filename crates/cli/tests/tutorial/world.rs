@@ -4,7 +4,7 @@ use crate::terminal::{Desk, Terminal};
 use anyhow::{Context, ensure};
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
-use memcached_operator::api::v1alpha1::Memcached;
+use memcached_operator::api::v1beta1::Memcached;
 use memcached_operator::controller::memcached::decide;
 use serde_json::Value;
 use std::time::Duration;

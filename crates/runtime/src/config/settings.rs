@@ -70,14 +70,18 @@ impl From<Options> for Settings {
         let webhooks = [
             options.webhook_service.filter(|name| !name.is_empty()).map(WebhookServer::behind_service),
             options.webhook_url.and_then(|url| url.0),
-            options.webhook_cert_dir.filter(|path| !path.as_os_str().is_empty()).map(WebhookServer::with_certificates),
+            options
+                .webhook_cert_dir
+                .filter(|path| !path.as_os_str().is_empty())
+                .map(WebhookServer::with_certificates),
         ];
         let ways_to_webhooks = webhooks.iter().flatten().count();
-        let webhooks = webhooks.into_iter().flatten().next().and_then(|server| match options.webhook_bind_address {
-            Some(Bind::At(address)) => Some(server.bind(address)),
-            Some(Bind::Off) => None,
-            None => Some(server),
-        });
+        let webhooks =
+            webhooks.into_iter().flatten().next().and_then(|server| match options.webhook_bind_address {
+                Some(Bind::At(address)) => Some(server.bind(address)),
+                Some(Bind::Off) => None,
+                None => Some(server),
+            });
         Self {
             webhooks,
             webhook_bind: options.webhook_bind_address,
@@ -108,7 +112,8 @@ impl Settings {
     /// Whether the durations of the leader election fit together, and what is said of webhooks.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         if self.ways_to_webhooks > 1 {
-            let message = "give one of webhook-service, webhook-url and webhook-cert-dir: they are reached in one way";
+            let message =
+                "give one of webhook-service, webhook-url and webhook-cert-dir: they are reached in one way";
             return Err(("webhooks", message.to_owned()));
         }
         if !(self.retry < self.renew_within && self.renew_within < self.lease_lasts) {

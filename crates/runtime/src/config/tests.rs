@@ -2,8 +2,8 @@
 
 use super::layers::{flag, variable};
 use super::options::Options;
-use crate::webhook::WebhookServer;
 use super::{Args, Command, CommandLine, InvalidOption, LogFormat, ObjectName, Settings, parse};
+use crate::webhook::WebhookServer;
 use clap::Parser;
 use std::time::Duration;
 

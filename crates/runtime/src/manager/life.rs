@@ -63,7 +63,8 @@ impl Manager {
         let converted = self.webhooks.conversions.clone();
         // Not behind the guard: who stands by may have to make the first certificate, and it writes by compare-and-swap.
         let unguarded = link.client(requests, None, &clock)?.0;
-        let teller = self.webhooks.begin(&inspector, unguarded, leadership.clone(), &clock, &mut servers).await?;
+        let teller =
+            self.webhooks.begin(&inspector, unguarded, leadership.clone(), &clock, &mut servers).await?;
         let cache = self.cache.unwrap_or_else(|| Cache::new(self.cluster, namespaces));
         self.caching.into_iter().for_each(|with| with(&cache));
         let schemas = Arc::new(Schemas::new(client.clone(), clock.clone()));

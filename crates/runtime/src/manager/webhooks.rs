@@ -30,9 +30,7 @@ impl Given {
     /// The rules that serving them takes.
     pub(super) fn rules(&self) -> Vec<Value> {
         match &self.server {
-            Some(server) if !self.is_empty() => {
-                rules(server, &program(), &self.webhooks, &self.conversions)
-            }
+            Some(server) if !self.is_empty() => rules(server, &program(), &self.webhooks, &self.conversions),
             _ => Vec::new(),
         }
     }

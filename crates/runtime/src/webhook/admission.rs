@@ -106,9 +106,7 @@ impl Admission {
                 Some(_) => json!({ "code": 403, "reason": "Forbidden", "message": message }),
                 None => json!({ "code": 422, "reason": "Invalid", "message": message }),
             };
-            let cause = |one: &InvalidField| {
-                json!({ "reason": "FieldValueInvalid", "field": one.field, "message": one.message })
-            };
+            let cause = |one: &InvalidField| json!({ "reason": "FieldValueInvalid", "field": one.field, "message": one.message });
             if !self.invalid.is_empty() {
                 let causes: Vec<Value> = self.invalid.iter().map(cause).collect();
                 response["status"]["details"] = json!({ "causes": causes });
@@ -136,7 +134,9 @@ mod tests {
 
     #[test]
     fn every_invalid_field_is_told() {
-        let said = Admission::invalid("spec.a", "no").require(true, "spec.b", "no").require(false, "spec.c", "nor this");
+        let said = Admission::invalid("spec.a", "no")
+            .require(true, "spec.b", "no")
+            .require(false, "spec.c", "nor this");
         let response = said.warn("old").audit("by", "test").into_response("u");
         assert_eq!(
             response,

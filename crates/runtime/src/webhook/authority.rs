@@ -76,12 +76,15 @@ impl Wanted {
         };
         let due = |issue: &Issue, secret: Option<&Secret>, signer: Option<&Secret>| {
             let meta = |secret: &Secret| secret.metadata.clone();
-            leads && secret.is_some_and(|secret| is_due(issue, &secret.metadata, signer.map(meta).as_ref(), now))
+            leads
+                && secret
+                    .is_some_and(|secret| is_due(issue, &secret.metadata, signer.map(meta).as_ref(), now))
         };
         if missing(authority, self.authority_valid_for) || due(&self.authority, authority, None) {
             return Some(Part::Authority);
         }
-        let wanted = missing(certificate, self.certificate_valid_for) || due(&self.certificate, certificate, authority);
+        let wanted = missing(certificate, self.certificate_valid_for)
+            || due(&self.certificate, certificate, authority);
         wanted.then_some(Part::Certificate)
     }
 

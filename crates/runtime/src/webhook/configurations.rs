@@ -34,7 +34,13 @@ impl Address {
     }
 
     /// A whole webhook configuration.
-    pub(super) fn configuration(&self, sort: Sort, name: &str, webhooks: &[Webhook], trusted: &str) -> Option<Value> {
+    pub(super) fn configuration(
+        &self,
+        sort: Sort,
+        name: &str,
+        webhooks: &[Webhook],
+        trusted: &str,
+    ) -> Option<Value> {
         let kind = KINDS.iter().find(|(one, ..)| *one == sort).map(|(_, kind, _)| *kind)?;
         let of_sort = webhooks.iter().filter(|one| one.sort == sort);
         let all: Vec<Value> = of_sort
@@ -66,7 +72,13 @@ impl Address {
 }
 
 /// The operations of a JSON patch that fill in whom to trust where a configuration leads to this Service; and the paths that it lacks.
-pub(super) fn fill_in(live: &Value, address: &Address, webhooks: &[Webhook], sort: Sort, trusted: &str) -> (Vec<Value>, Vec<String>) {
+pub(super) fn fill_in(
+    live: &Value,
+    address: &Address,
+    webhooks: &[Webhook],
+    sort: Sort,
+    trusted: &str,
+) -> (Vec<Value>, Vec<String>) {
     let configured: Vec<&Value> = live["webhooks"].as_array().into_iter().flatten().collect();
     let (mut operations, mut lacking) = (Vec::new(), Vec::new());
     for webhook in webhooks.iter().filter(|one| one.sort == sort) {
@@ -90,7 +102,8 @@ pub(super) fn is_within(wanted: &Value, live: &Value) -> bool {
             wanted.iter().all(|(key, value)| live.get(key).is_some_and(|live| is_within(value, live)))
         }
         (Value::Array(wanted), Value::Array(live)) => {
-            wanted.len() == live.len() && wanted.iter().zip(live).all(|(wanted, live)| is_within(wanted, live))
+            wanted.len() == live.len()
+                && wanted.iter().zip(live).all(|(wanted, live)| is_within(wanted, live))
         }
         (wanted, live) => wanted == live,
     }
@@ -121,7 +134,7 @@ pub(crate) fn rules(
         }
         rule
     };
-    let name = [server.configuration_name(program)];
+    let name = [server.configuration_name(program, webhooks)];
     let (mut rules, by_url) = (Vec::new(), matches!(server.reached, Reached::Url(_)));
     if matches!(server.reached, Reached::Certificates(_)) {
         return rules;
@@ -173,7 +186,10 @@ mod tests {
     fn what_the_api_server_defaults_is_no_difference() {
         let wanted = json!({"a": [{"b": 1}]});
         assert!(is_within(&wanted, &json!({"a": [{"b": 1, "c": 2}], "d": 1})));
-        assert!(!is_within(&wanted, &json!({"a": [{"b": 1}, {"b": 1}]})) && !is_within(&wanted, &json!({"a": [{}]})));
+        assert!(
+            !is_within(&wanted, &json!({"a": [{"b": 1}, {"b": 1}]}))
+                && !is_within(&wanted, &json!({"a": [{}]}))
+        );
     }
 
     #[test]

@@ -41,9 +41,13 @@ fn decide(all: &[Conversions], question: &[u8]) -> Result<Answer, Answer> {
     let converted: Result<Vec<Value>, String> =
         asked.objects.iter().map(|object| convert(all, object, &asked.desired_api_version)).collect();
     let response = match converted {
-        Ok(objects) => json!({ "uid": asked.uid, "convertedObjects": objects, "result": { "status": "Success" } }),
+        Ok(objects) => {
+            json!({ "uid": asked.uid, "convertedObjects": objects, "result": { "status": "Success" } })
+        }
         // All or none: the API server takes no part of an answer.
-        Err(why) => json!({ "uid": asked.uid, "convertedObjects": [], "result": { "status": "Failure", "message": why } }),
+        Err(why) => {
+            json!({ "uid": asked.uid, "convertedObjects": [], "result": { "status": "Failure", "message": why } })
+        }
     };
     Ok(Answer::Review(json!({ "apiVersion": version, "kind": "ConversionReview", "response": response })))
 }
@@ -54,7 +58,8 @@ fn convert(all: &[Conversions], object: &Value, wanted: &str) -> Result<Value, S
     let (from, kind) = (text(&object["apiVersion"]), text(&object["kind"]));
     let name = [&object["metadata"]["namespace"], &object["metadata"]["name"]];
     let name: Vec<&str> = name.into_iter().filter_map(Value::as_str).collect();
-    let failed = |why: String| format!("{kind} {} cannot be converted from {from} to {wanted}: {why}", name.join("/"));
+    let failed =
+        |why: String| format!("{kind} {} cannot be converted from {from} to {wanted}: {why}", name.join("/"));
     let (group, version) = from.split_once('/').unwrap_or(("", &from));
     let wanted_version = match wanted.split_once('/') {
         Some((wanted_group, version)) if wanted_group == group => version,
@@ -101,7 +106,9 @@ impl Conversions {
 fn keep_metadata(converted: &mut Value, original: &Value) {
     let made = converted["metadata"].take();
     let mut kept = original["metadata"].as_object().cloned().unwrap_or_default();
-    let went_on = !made["name"].is_null() && made["name"] == original["metadata"]["name"] && made["uid"] == original["metadata"]["uid"];
+    let went_on = !made["name"].is_null()
+        && made["name"] == original["metadata"]["name"]
+        && made["uid"] == original["metadata"]["uid"];
     for field in ["labels", "annotations"] {
         let made = made[field].as_object();
         if went_on {
@@ -125,7 +132,9 @@ mod tests {
     use crate::webhook::{ConversionError, Spoke, Versions};
 
     mod v1alpha1 {
-        #[derive(kube::CustomResource, Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(
+            kube::CustomResource, Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+        )]
         #[kube(group = "example.dev", version = "v1alpha1", kind = "Site", namespaced)]
         pub struct SiteSpec {
             pub size: i32,
@@ -133,7 +142,9 @@ mod tests {
     }
 
     mod v1beta1 {
-        #[derive(kube::CustomResource, Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(
+            kube::CustomResource, Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+        )]
         #[kube(group = "example.dev", version = "v1beta1", kind = "Site", namespaced)]
         pub struct SiteSpec {
             pub count: i32,
@@ -141,7 +152,9 @@ mod tests {
     }
 
     mod v1 {
-        #[derive(kube::CustomResource, Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+        #[derive(
+            kube::CustomResource, Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+        )]
         #[kube(group = "example.dev", version = "v1", kind = "Site", namespaced)]
         pub struct SiteSpec {
             pub replicas: i32,
@@ -214,7 +227,10 @@ mod tests {
         let answer = ask("v1beta1", "example.dev/v1beta1", json!([alpha(3)]));
         assert_eq!(answer["apiVersion"], "apiextensions.k8s.io/v1beta1");
         let converted = &answer["response"]["convertedObjects"][0];
-        assert_eq!((&converted["spec"], &converted["metadata"]["annotations"]), (&json!({"count": 3}), &Value::Null));
+        assert_eq!(
+            (&converted["spec"], &converted["metadata"]["annotations"]),
+            (&json!({"count": 3}), &Value::Null)
+        );
         assert_eq!(converted["metadata"]["managedFields"], alpha(3)["metadata"]["managedFields"]);
     }
 
@@ -222,10 +238,14 @@ mod tests {
     fn what_cannot_be_converted_is_named() {
         let why = |wanted: &str, object: Value| {
             let response = ask("v1", wanted, json!([alpha(1), object]))["response"].take();
-            assert_eq!((&response["result"]["status"], &response["convertedObjects"]), (&json!("Failure"), &json!([])));
+            assert_eq!(
+                (&response["result"]["status"], &response["convertedObjects"]),
+                (&json!("Failure"), &json!([]))
+            );
             response["result"]["message"].as_str().unwrap().to_owned()
         };
-        let said = "Site n/s cannot be converted from example.dev/v1alpha1 to example.dev/v1: fewer than none";
+        let said =
+            "Site n/s cannot be converted from example.dev/v1alpha1 to example.dev/v1: fewer than none";
         assert_eq!(why("example.dev/v1", alpha(-1)), said);
         let unknown = why("example.dev/v7", alpha(1));
         assert!(unknown.ends_with("there is no version v7; there are v1alpha1, v1beta1, v1"), "{unknown}");

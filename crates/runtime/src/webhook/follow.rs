@@ -66,12 +66,13 @@ impl Follower {
         hooks: (Vec<Webhook>, Vec<Conversions>),
         (client, leadership, clock): (Client, Option<Leadership>, &Clock),
     ) -> std::io::Result<Self> {
-        let name = server.configuration_name(program);
+        let name = server.configuration_name(program, &hooks.0);
         let (source, address, clock) = match &server.reached {
-            Reached::Certificates(folder) => (Source::Folder(folder.clone()), None, Clock::real()),
+            Reached::Certificates(folder) => (Source::Folder(folder.clone()), None, clock.clone()),
             Reached::Service { name, namespace } => {
                 let namespace = namespace.clone().unwrap_or_else(|| client.default_namespace().to_owned());
-                let names = vec![format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")];
+                let names =
+                    vec![format!("{name}.{namespace}.svc"), format!("{name}.{namespace}.svc.cluster.local")];
                 let wanted = Wanted::new(name, names);
                 let address = Address::Service { name: name.clone(), namespace: namespace.clone() };
                 (Source::Secrets { client: client.clone(), namespace, wanted }, Some(address), clock.clone())
@@ -168,7 +169,10 @@ impl Teller {
             if self.patch(&path, &live, operations).await? {
                 return match lacking.is_empty() {
                     true => Ok(()),
-                    false => Err(format!("it has no webhook for {}; install what `windlass generate` writes", lacking.join(", "))),
+                    false => Err(format!(
+                        "it has no webhook for {}; install what `windlass generate` writes",
+                        lacking.join(", ")
+                    )),
                 };
             }
         }
@@ -182,7 +186,10 @@ impl Teller {
         for _ in 0..ATTEMPTS {
             let live = self.read(&one).await?;
             if live.as_ref().is_some_and(leads_to_a_service) {
-                return Err("it leads to an operator in the cluster; undeploy that one, or name this one's otherwise".to_owned());
+                return Err(
+                    "it leads to an operator in the cluster; undeploy that one, or name this one's otherwise"
+                        .to_owned(),
+                );
             }
             let (method, path, body) = match (wanted.clone(), live) {
                 (None, None) => return Ok(()),
@@ -231,7 +238,8 @@ impl Teller {
             };
             let removed = match self.read(&path).await {
                 Ok(Some(live)) if ours(&live) => {
-                    let sent = self.send(Method::DELETE, &path, "application/json", &preconditions(&live)).await;
+                    let sent =
+                        self.send(Method::DELETE, &path, "application/json", &preconditions(&live)).await;
                     sent.map(drop).map_err(|error| chain(&error))
                 }
                 other => other.map(drop),
@@ -262,7 +270,9 @@ impl Teller {
             Ok(_) => Ok(true),
             // 422 is how API servers say that a test failed.
             Err(kube::Error::Api(status)) if status.code == 409 => Ok(false),
-            Err(kube::Error::Api(status)) if status.code == 422 && status.message.contains("test") => Ok(false),
+            Err(kube::Error::Api(status)) if status.code == 422 && status.message.contains("test") => {
+                Ok(false)
+            }
             Err(error) => Err(chain(&error)),
         }
     }

@@ -252,7 +252,8 @@ impl Webhook {
             }
         }
         if !self.match_conditions.is_empty() {
-            let condition = |(name, expression): &(String, String)| json!({ "name": name, "expression": expression });
+            let condition =
+                |(name, expression): &(String, String)| json!({ "name": name, "expression": expression });
             configuration["matchConditions"] = self.match_conditions.iter().map(condition).collect();
         }
         configuration
@@ -285,10 +286,14 @@ fn decode<K: Object>(object: &Value) -> Result<K, String> {
     let (version, wanted) = (object["apiVersion"].as_str().unwrap_or_default(), kind.api_version());
     if version != wanted || object["kind"] != *kind.kind {
         let found = object["kind"].as_str().unwrap_or_default();
-        return Err(format!("this webhook is for {} ({wanted}), and the object is a {found:?} ({version:?})", kind.kind));
+        return Err(format!(
+            "this webhook is for {} ({wanted}), and the object is a {found:?} ({version:?})",
+            kind.kind
+        ));
     }
-    K::deserialize(object)
-        .map_err(|error| format!("the object is not understood as {} ({wanted}): {}", kind.kind, chain(&error)))
+    K::deserialize(object).map_err(|error| {
+        format!("the object is not understood as {} ({wanted}): {}", kind.kind, chain(&error))
+    })
 }
 
 fn encode<K: Object>(object: &K) -> Result<Value, String> {
@@ -306,7 +311,8 @@ mod tests {
         let plain = Webhook::validating(|_: &Deployment, _: &Request<Deployment>| ());
         assert_eq!(plain.path(), "/validate-apps-v1-deployment");
         assert_eq!(plain.configuration()["name"], "validate.v1.deployments.apps");
-        let status = Webhook::defaulting(|_: &mut Pod, _: &Request<Pod>| ()).named("limits").subresource("status");
+        let status =
+            Webhook::defaulting(|_: &mut Pod, _: &Request<Pod>| ()).named("limits").subresource("status");
         assert_eq!(status.path(), "/mutate-v1-pod-limits-status");
         assert_eq!(status.configuration()["name"], "limits-status.v1.pods.core");
         assert_eq!(status.configuration()["rules"][0]["resources"], json!(["pods/status"]));

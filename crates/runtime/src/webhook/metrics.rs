@@ -85,10 +85,6 @@ pub(super) fn write<'a>(page: &mut Page, paths: impl Iterator<Item = &'a Counts>
         in_flight.sample(&[("webhook", &path.path)], path.in_flight.load(Ordering::Relaxed) as f64);
     }
     let panics = paths.map(|path| path.panics.load(Ordering::Relaxed)).sum::<u64>();
-    page.family(
-        "controller_runtime_webhook_panics_total",
-        Type::Counter,
-        "Total number of webhook panics.",
-    )
-    .sample(&[], panics as f64);
+    page.family("controller_runtime_webhook_panics_total", Type::Counter, "Total number of webhook panics.")
+        .sample(&[], panics as f64);
 }

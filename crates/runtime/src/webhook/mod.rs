@@ -62,5 +62,5 @@ pub use hook::Webhook;
 pub use request::{Operation, Request, User};
 pub(crate) use server::{Handlers, Listening};
 pub use serving::{InvalidUrl, WebhookServer};
-pub use versions::{ConversionError, Spoke, Versions, VersionsError};
 pub(crate) use versions::Conversions;
+pub use versions::{ConversionError, Spoke, Versions, VersionsError};

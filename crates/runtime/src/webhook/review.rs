@@ -29,8 +29,9 @@ fn decide(webhook: &Webhook, question: &[u8]) -> Result<Answer, Answer> {
         .map_err(|error| Answer::bad(format!("the body is no AdmissionReview: {error}")))?;
     let version = review.head.version(GROUP, "AdmissionReview")?;
     let request = review.request.ok_or_else(|| Answer::bad("the AdmissionReview has no request"))?;
-    let asked = Asked::deserialize(request)
-        .map_err(|error| Answer::bad(format!("the request of the AdmissionReview is not understood: {error}")))?;
+    let asked = Asked::deserialize(request).map_err(|error| {
+        Answer::bad(format!("the request of the AdmissionReview is not understood: {error}"))
+    })?;
     if asked.uid.is_empty() {
         return Err(Answer::bad("the request of the AdmissionReview has no uid"));
     }
@@ -74,14 +75,19 @@ mod tests {
         let webhook = Webhook::validating(|new: &ConfigMap, request: &Request<ConfigMap>| {
             let old = request.old().unwrap();
             assert_eq!((&new.data, request.operation()), (&old.data, Operation::Update));
-            assert_eq!((request.namespace(), request.name(), request.subresource()), (Some("shop"), Some("m"), None));
+            assert_eq!(
+                (request.namespace(), request.name(), request.subresource()),
+                (Some("shop"), Some("m"), None)
+            );
             assert_eq!((&*request.user().name, request.is_dry_run()), ("ann", true));
             Admission::deny("not you").warn("careful")
         });
         let request = json!({"uid": "1", "operation": "UPDATE", "object": map("m"), "oldObject": map("m"), "dryRun": true,
             "userInfo": {"username": "ann", "groups": ["g"]}, "namespace": "shop", "name": "m"});
         for version in ["v1", "v1beta1"] {
-            let Answer::Review(answer) = answer(&webhook, &review(version, request.clone())) else { panic!() };
+            let Answer::Review(answer) = answer(&webhook, &review(version, request.clone())) else {
+                panic!()
+            };
             assert_eq!(answer["apiVersion"], format!("{GROUP}/{version}"));
             let expected = json!({"uid": "1", "allowed": false, "warnings": ["careful"],
                 "status": {"code": 403, "reason": "Forbidden", "message": "not you"}});
@@ -94,7 +100,8 @@ mod tests {
         let webhook = Webhook::defaulting(|map: &mut ConfigMap, _: &Request<ConfigMap>| {
             map.data.get_or_insert_with(BTreeMap::new).insert("c".into(), "d".into());
         });
-        let asked = review("v1", json!({"uid": "1", "operation": "CREATE", "object": map("m"), "oldObject": null}));
+        let asked =
+            review("v1", json!({"uid": "1", "operation": "CREATE", "object": map("m"), "oldObject": null}));
         let Answer::Review(answer) = answer(&webhook, &asked) else { panic!() };
         let patch = STANDARD.decode(answer["response"]["patch"].as_str().unwrap()).unwrap();
         let patch: Value = serde_json::from_slice(&patch).unwrap();
@@ -104,9 +111,14 @@ mod tests {
     #[test]
     fn an_object_that_is_to_be_deleted_is_the_one_that_is_there() {
         let webhook = Webhook::validating(|map: &ConfigMap, _: &Request<ConfigMap>| {
-            Admission::allow().require(map.metadata.name.as_deref() != Some("m"), "metadata.name", "is needed")
+            Admission::allow().require(
+                map.metadata.name.as_deref() != Some("m"),
+                "metadata.name",
+                "is needed",
+            )
         });
-        let asked = review("v1", json!({"uid": "1", "operation": "DELETE", "object": null, "oldObject": map("m")}));
+        let asked =
+            review("v1", json!({"uid": "1", "operation": "DELETE", "object": null, "oldObject": map("m")}));
         let Answer::Review(answer) = answer(&webhook, &asked) else { panic!() };
         assert_eq!(answer["response"]["allowed"], false);
     }
@@ -123,7 +135,8 @@ mod tests {
              (\"admission.k8s.io/v2\")"
         );
         assert_eq!(ask(&review("v1", Value::Null)), "400 the AdmissionReview has no request");
-        let request = |object: Value| review("v1", json!({"uid": "1", "operation": "CREATE", "object": object}));
+        let request =
+            |object: Value| review("v1", json!({"uid": "1", "operation": "CREATE", "object": object}));
         let secret = json!({"apiVersion": "v1", "kind": "Secret"});
         assert_eq!(
             ask(&request(secret)),

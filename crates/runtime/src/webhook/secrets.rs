@@ -33,9 +33,12 @@ impl Source {
             Self::Folder(folder) => read_files(folder),
             Self::Memory { wanted, authority, certificate } => {
                 for _ in 0..ATTEMPTS {
-                    let Some(part) = wanted.next(authority.as_deref(), certificate.as_deref(), true, now) else {
+                    let Some(part) = wanted.next(authority.as_deref(), certificate.as_deref(), true, now)
+                    else {
                         let both = authority.as_deref().zip(certificate.as_deref());
-                        return both.and_then(|(authority, certificate)| Certificates::of(authority, certificate)).ok_or_else(incomplete);
+                        return both
+                            .and_then(|(authority, certificate)| Certificates::of(authority, certificate))
+                            .ok_or_else(incomplete);
                     };
                     let made = wanted.make(part, authority.as_deref(), now).map_err(|error| chain(&error))?;
                     let place = if part == Part::Authority { &mut *authority } else { &mut *certificate };
@@ -46,15 +49,21 @@ impl Source {
             Self::Secrets { client, namespace, wanted } => {
                 let secrets: Api<Secret> = Api::namespaced(client.clone(), namespace);
                 let failed = |name: &str, error: &kube::Error| {
-                    format!("Secret {namespace}/{name} with the certificates of the webhooks: {}", chain(error))
+                    format!(
+                        "Secret {namespace}/{name} with the certificates of the webhooks: {}",
+                        chain(error)
+                    )
                 };
                 for _ in 0..ATTEMPTS {
-                    let read = async |name: &str| secrets.get_opt(name).await.map_err(|error| failed(name, &error));
+                    let read =
+                        async |name: &str| secrets.get_opt(name).await.map_err(|error| failed(name, &error));
                     let authority = read(&wanted.authority_secret).await?;
                     let certificate = read(&wanted.certificate_secret).await?;
                     let Some(part) = wanted.next(authority.as_ref(), certificate.as_ref(), leads, now) else {
                         let both = authority.as_ref().zip(certificate.as_ref());
-                        return both.and_then(|(authority, certificate)| Certificates::of(authority, certificate)).ok_or_else(incomplete);
+                        return both
+                            .and_then(|(authority, certificate)| Certificates::of(authority, certificate))
+                            .ok_or_else(incomplete);
                     };
                     let made = wanted.make(part, authority.as_ref(), now).map_err(|error| chain(&error))?;
                     let live = if part == Part::Authority { authority } else { certificate };
@@ -62,10 +71,15 @@ impl Source {
                         // Another replica was faster: what it made is looked at.
                         Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => {}
                         Err(error) => return Err(failed(wanted.secret(part), &error)),
-                        Ok(()) => tracing::info!(secret = wanted.secret(part), "made certificates of webhooks"),
+                        Ok(()) => {
+                            tracing::info!(secret = wanted.secret(part), "made certificates of webhooks")
+                        }
                     }
                 }
-                Err(format!("Secrets {namespace}/{} and its authority change all the time", wanted.certificate_secret))
+                Err(format!(
+                    "Secrets {namespace}/{} and its authority change all the time",
+                    wanted.certificate_secret
+                ))
             }
         }
     }
@@ -89,7 +103,8 @@ async fn write(secrets: &Api<Secret>, name: &str, live: Option<Secret>, made: Co
         }
         Some(live) => {
             let seen = &live.metadata;
-            let mut patch = json!({ "metadata": { "uid": seen.uid, "resourceVersion": seen.resource_version } });
+            let mut patch =
+                json!({ "metadata": { "uid": seen.uid, "resourceVersion": seen.resource_version } });
             made.merge_into(&mut patch);
             secrets.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.map(drop)
         }

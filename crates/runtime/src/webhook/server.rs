@@ -57,15 +57,15 @@ struct Route {
 }
 
 enum Handler {
-    Admission(Webhook),
+    Admission(Box<Webhook>),
     Conversion(Vec<Conversions>),
 }
 
 impl Handlers {
     pub(crate) fn new(webhooks: &[Webhook], conversions: &[Conversions]) -> Self {
-        let admission = webhooks.iter().map(|one| (one.path(), Handler::Admission(one.clone())));
-        let conversion =
-            (!conversions.is_empty()).then(|| (CONVERT.to_owned(), Handler::Conversion(conversions.to_vec())));
+        let admission = webhooks.iter().map(|one| (one.path(), Handler::Admission(Box::new(one.clone()))));
+        let conversion = (!conversions.is_empty())
+            .then(|| (CONVERT.to_owned(), Handler::Conversion(conversions.to_vec())));
         let route = |(path, handler): (String, Handler)| {
             let counts = Counts::new(&path);
             (path, Arc::new(Route { handler, counts }))
@@ -100,7 +100,9 @@ impl Handlers {
             return Answer::Failed(StatusCode::METHOD_NOT_ALLOWED, "only POST".to_owned());
         }
         let content_type = request.headers().get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        if !content_type.is_some_and(|it| it.split(';').next().is_some_and(|it| it.trim() == "application/json")) {
+        let is_json =
+            |kind: &str| kind.split(';').next().is_some_and(|kind| kind.trim() == "application/json");
+        if !content_type.is_some_and(is_json) {
             let why = format!("expected application/json, found {content_type:?}");
             return Answer::Failed(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
         }
@@ -117,7 +119,12 @@ impl Handlers {
                 return Answer::Failed(StatusCode::PAYLOAD_TOO_LARGE, why);
             }
             Ok(Err(error)) => return Answer::bad(format!("the review did not arrive: {error}")),
-            Err(_) => return Answer::Failed(StatusCode::REQUEST_TIMEOUT, "the review did not arrive in time".to_owned()),
+            Err(_) => {
+                return Answer::Failed(
+                    StatusCode::REQUEST_TIMEOUT,
+                    "the review did not arrive in time".to_owned(),
+                );
+            }
         };
         let Ok(place) = self.0.room.clone().try_acquire_owned() else {
             let why = format!("{HANDLERS} handlers run already");
@@ -145,7 +152,10 @@ impl Handlers {
         let late = || format!("the handler did not answer within {} s", within.as_secs());
         match clock.timeout(within.saturating_sub(clock.moment() - began), outcome).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(_)) => Answer::Failed(StatusCode::INTERNAL_SERVER_ERROR, "the handler ended without an answer".to_owned()),
+            Ok(Err(_)) => Answer::Failed(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "the handler ended without an answer".to_owned(),
+            ),
             Err(_) => Answer::Failed(StatusCode::GATEWAY_TIMEOUT, late()),
         }
     }
@@ -153,7 +163,8 @@ impl Handlers {
 
 /// How long the API server waits, as it says in `?timeout=10s`.
 fn within(query: &str) -> Duration {
-    let said = query.split('&').find_map(|pair| pair.strip_prefix("timeout=")?.strip_suffix('s')?.parse().ok());
+    let said =
+        query.split('&').find_map(|pair| pair.strip_prefix("timeout=")?.strip_suffix('s')?.parse().ok());
     said.map_or(ANSWER_WITHIN, Duration::from_secs).min(ANSWER_WITHIN)
 }
 

@@ -1,9 +1,13 @@
 //! Where webhooks are served, and how the API server reaches them.
 
+use super::hook::Webhook;
 use http::Uri;
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+/// The longest name that every object can have.
+const LONGEST_NAME: usize = 63;
 /// The port that webhooks are served at, as with controller-runtime.
 const PORT: u16 = 9443;
 
@@ -89,7 +93,7 @@ impl WebhookServer {
         self
     }
 
-    /// The webhook configurations have this name, instead of that of the Service or the program.
+    /// The webhook configurations have this name, instead of that of the Service, or of the program and the kinds.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
@@ -114,14 +118,18 @@ impl WebhookServer {
         self.bind
     }
 
-    /// The name of the webhook configurations.
-    pub(super) fn configuration_name(&self, program: &str) -> String {
+    /// The name of the webhook configurations. Operators on one machine are told apart by their programs, and those of one test by their
+    /// kinds.
+    pub(super) fn configuration_name(&self, program: &str, webhooks: &[Webhook]) -> String {
         match (&self.name, &self.reached) {
             (Some(name), _) | (None, Reached::Service { name, .. }) => name.clone(),
             _ => {
                 let lower = program.to_lowercase();
                 let kept = lower.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
-                format!("{}-webhooks", kept.collect::<String>().trim_matches('-'))
+                let kinds: BTreeSet<&str> = webhooks.iter().map(|one| &*one.kind.plural).collect();
+                let kinds = kinds.into_iter().collect::<Vec<_>>().join("-");
+                let name = format!("{}-{kinds}", kept.collect::<String>().trim_matches('-'));
+                name.chars().take(LONGEST_NAME).collect::<String>().trim_matches('-').to_owned()
             }
         }
     }
@@ -150,6 +158,8 @@ impl std::fmt::Display for BaseUrl {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::webhook::Request;
+    use k8s_openapi::api::core::v1::Pod;
 
     #[test]
     fn a_url_says_where_it_is_served_if_it_is_on_this_machine() {
@@ -165,9 +175,10 @@ mod tests {
 
     #[test]
     fn configurations_are_named_like_the_service_or_the_program() {
-        assert_eq!(WebhookServer::behind_service("a").configuration_name("p"), "a");
+        let webhook = Webhook::validating(|_: &Pod, _: &Request<Pod>| ());
+        assert_eq!(WebhookServer::behind_service("a").configuration_name("p", &[]), "a");
         let by_url = WebhookServer::at_url("https://a").unwrap();
-        assert_eq!(by_url.configuration_name("Shop_op"), "shop-op-webhooks");
-        assert_eq!(by_url.named("b").configuration_name("p"), "b");
+        assert_eq!(by_url.configuration_name("Shop_op", &[webhook.clone(), webhook]), "shop-op-pods");
+        assert_eq!(by_url.named("b").configuration_name("p", &[]), "b");
     }
 }

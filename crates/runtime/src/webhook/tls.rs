@@ -32,8 +32,8 @@ impl Shown {
         let chain_of: Result<Vec<_>, _> =
             CertificateDer::pem_slice_iter(certificates.certificate.as_bytes()).collect();
         let certificate = chain_of.map_err(|error| unusable(chain(&error)))?;
-        let key =
-            PrivateKeyDer::from_pem_slice(certificates.key.as_bytes()).map_err(|error| unusable(chain(&error)))?;
+        let key = PrivateKeyDer::from_pem_slice(certificates.key.as_bytes())
+            .map_err(|error| unusable(chain(&error)))?;
         let key = CertifiedKey::from_der(certificate, key, &ring::default_provider())
             .map_err(|error| unusable(chain(&error)))?;
         *self.0.write() = Some(Arc::new(key));

@@ -183,7 +183,10 @@ impl Conversions {
 impl<H> std::fmt::Debug for Versions<H> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let spokes: Vec<&String> = self.conversions.spokes.keys().collect();
-        f.debug_struct("Versions").field("hub", &self.conversions.kind).field("spokes", &spokes).finish_non_exhaustive()
+        f.debug_struct("Versions")
+            .field("hub", &self.conversions.kind)
+            .field("spokes", &spokes)
+            .finish_non_exhaustive()
     }
 }
 
@@ -194,5 +197,6 @@ fn read<K: Object>(object: &Value) -> Result<K, String> {
 }
 
 fn encode(object: impl Object) -> Result<Value, String> {
-    serde_json::to_value(object).map_err(|error| format!("what it is converted to cannot be written: {error}"))
+    serde_json::to_value(object)
+        .map_err(|error| format!("what it is converted to cannot be written: {error}"))
 }

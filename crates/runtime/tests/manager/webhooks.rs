@@ -18,11 +18,15 @@ use tokio::net::TcpStream;
 use windlass::clock::Clock;
 use windlass::election::Election;
 use windlass::inspect::Inspector;
-use windlass::webhook::{Admission, ConversionError, Operation, Request, Spoke, Versions, Webhook, WebhookServer};
+use windlass::webhook::{
+    Admission, ConversionError, Operation, Request, Spoke, Versions, Webhook, WebhookServer,
+};
 use windlass::{Controller, Manager, Plan};
 
 mod v1alpha1 {
-    #[derive(kube::CustomResource, Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    #[derive(
+        kube::CustomResource, Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+    )]
     #[kube(group = "example.dev", version = "v1alpha1", kind = "Site", namespaced)]
     pub struct SiteSpec {
         pub size: i32,
@@ -30,7 +34,9 @@ mod v1alpha1 {
 }
 
 mod v1 {
-    #[derive(kube::CustomResource, Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+    #[derive(
+        kube::CustomResource, Debug, Clone, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+    )]
     #[kube(group = "example.dev", version = "v1", kind = "Site", namespaced)]
     pub struct SiteSpec {
         pub replicas: i32,
@@ -136,7 +142,10 @@ async fn an_operator_validates_defaults_and_converts() {
     assert!(refused.contains("it is precious"), "{refused}");
 
     let panicked = sites.create(&params, &site("c", 66)).await.unwrap_err().to_string();
-    assert!(panicked.contains("failed calling webhook") && panicked.contains("as it was asked to"), "{panicked}");
+    assert!(
+        panicked.contains("failed calling webhook") && panicked.contains("as it was asked to"),
+        "{panicked}"
+    );
     let late = sites.create(&params, &site("d", 77)).await.unwrap_err().to_string();
     assert!(late.contains("failed calling webhook"), "{late}");
     let bad_luck = v1alpha1::Site::new("e", v1alpha1::SiteSpec { size: 13 });
@@ -161,19 +170,29 @@ async fn an_operator_validates_defaults_and_converts() {
 }
 
 /// Asks a webhook server as an API server does that trusts these certificates.
-async fn ask(at: SocketAddr, name: &'static str, trusted: &str, request: &str, body: &[u8]) -> Result<String, String> {
+async fn ask(
+    at: SocketAddr,
+    name: &'static str,
+    trusted: &str,
+    request: &str,
+    body: &[u8],
+) -> Result<String, String> {
     let mut roots = rustls::RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(trusted.as_bytes()) {
         roots.add(certificate.unwrap()).unwrap();
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
+    let config =
+        rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     let config = config.with_root_certificates(roots).with_no_client_auth();
     let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
     let stream = TcpStream::connect(at).await.unwrap();
     let name = ServerName::try_from(name).unwrap();
     let mut stream = connector.connect(name, stream).await.map_err(|error| error.to_string())?;
-    let head = format!("{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
+    let head = format!(
+        "{request} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
     stream.write_all(head.as_bytes()).await.unwrap();
     // Who refuses early may not read all of it.
     let _ = stream.write_all(body).await;
@@ -196,18 +215,19 @@ async fn what_is_no_review_is_refused_and_nothing_breaks() {
     let configuration = configurations.get("shop-webhooks").await.unwrap();
     let bundle = configuration.webhooks.unwrap()[0].client_config.ca_bundle.clone().unwrap().0;
     let bundle = String::from_utf8(bundle).unwrap();
-    let json = "Content-Type: application/json";
     let path = "/validate-example-dev-v1-site";
     let large = vec![b' '; 8 << 20];
     for (request, body, status, says) in [
         (format!("GET {path}"), &b""[..], 405, "only POST"),
         ("POST /elsewhere".to_owned(), b"", 404, "no webhook is at /elsewhere"),
         (format!("POST {path}"), b"{}", 415, "expected application/json"),
-        (format!("POST {path}?{json}"), b"{}", 415, "expected application/json"),
         (path.to_owned(), b"", 400, ""),
     ] {
         let answer = ask(at, "127.0.0.1", &bundle, &request, body).await.unwrap();
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(says), "{request}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(says),
+            "{request}: {answer}"
+        );
     }
     let with_head = |path: &str| format!("POST {path} HTTP/1.1\r\nContent-Type: application/json\r\nX-Rest:");
     for (path, body, status, says) in [
@@ -216,7 +236,10 @@ async fn what_is_no_review_is_refused_and_nothing_breaks() {
         ("/convert", b"[1]", 400, "the body is no ConversionReview"),
     ] {
         let answer = ask(at, "127.0.0.1", &bundle, &with_head(path), body).await.unwrap();
-        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(says), "{path}: {answer}");
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {status}")) && answer.contains(says),
+            "{path}: {answer}"
+        );
     }
     // Who trusts others is told so, and who speaks no TLS is nobody.
     assert!(ask(at, "127.0.0.1", "", "GET /", b"").await.is_err());
@@ -241,7 +264,8 @@ async fn replicas_share_a_certificate_and_the_leader_fills_in_whom_to_trust() {
             "clientConfig": {"service": {"name": NAME, "namespace": "default", "path": "/validate-v1-configmap"}},
             "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE"]}]}]});
     let start = || {
-        let server = WebhookServer::behind_service(NAME).in_namespace("default").bind("127.0.0.1:0".parse().unwrap());
+        let server =
+            WebhookServer::behind_service(NAME).in_namespace("default").bind("127.0.0.1:0".parse().unwrap());
         let manager = Manager::new(client.clone(), Clock::real())
             .webhook(webhook())
             .serve_webhooks(server)
@@ -288,5 +312,99 @@ async fn two_webhooks_of_one_name_are_refused() {
     let webhook = || Webhook::validating(|_: &ConfigMap, _: &Request<ConfigMap>| ());
     let manager = Manager::new(client, Clock::real()).webhook(webhook()).webhook(webhook());
     let error = manager.run_until(std::future::pending()).await.unwrap_err().to_string();
-    assert_eq!(error, "two webhooks are at /validate-v1-configmap: name one of them otherwise (Webhook::named)");
+    assert_eq!(
+        error,
+        "two webhooks are at /validate-v1-configmap: name one of them otherwise (Webhook::named)"
+    );
+}
+
+#[tokio::test]
+async fn a_certificate_that_is_renewed_in_time_is_trusted_before_it_is_shown() {
+    const NAME: &str = "shop-webhooks";
+    let (clock, driver) = Clock::driven("2026-01-01T00:00:00Z".parse().unwrap());
+    let (_api, client) = cluster();
+    install(&client).await;
+    let server =
+        WebhookServer::behind_service(NAME).in_namespace("default").bind("127.0.0.1:0".parse().unwrap());
+    let manager = Manager::new(client.clone(), clock).versions(versions()).serve_webhooks(server);
+    let inspector = manager.inspector();
+    let running = Running::start(manager);
+    is_ready(&inspector).await;
+    let secrets: Api<Secret> = Api::namespaced(client.clone(), "default");
+    let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let certificate = async || {
+        let data = secrets.get(NAME).await.unwrap().data.unwrap();
+        String::from_utf8(data["tls.crt"].0.clone()).unwrap()
+    };
+    let trusted = async || {
+        let conversion = definitions.get("sites.example.dev").await.unwrap().spec.conversion.unwrap();
+        assert_eq!(conversion.strategy, "Webhook");
+        let config = conversion.webhook.unwrap().client_config.unwrap();
+        String::from_utf8(config.ca_bundle.unwrap().0).unwrap()
+    };
+    let day = Duration::from_secs(24 * 3600);
+    let (first, authority) = (certificate().await, trusted().await);
+    driver.advance(day * 61);
+    let soon = || driver.advance(Duration::from_secs(15));
+    until("the certificate is another", async || {
+        soon();
+        certificate().await != first
+    })
+    .await;
+    assert_eq!(trusted().await, authority, "its authority is the same");
+    driver.advance(day * 183);
+    until("the next authority is trusted too", async || {
+        soon();
+        let bundle = trusted().await;
+        bundle.starts_with(&authority) && bundle.matches("BEGIN CERTIFICATE").count() == 2
+    })
+    .await;
+    driver.advance(day * 13);
+    until("it is the first of the two", async || {
+        soon();
+        !trusted().await.starts_with(&authority)
+    })
+    .await;
+    assert!(trusted().await.contains(authority.trim()), "who shows the old certificate is trusted still");
+    running.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn certificates_of_others_are_shown_and_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = || {
+        let made = rcgen::generate_simple_self_signed(["shop.default.svc".to_owned()]).unwrap();
+        std::fs::write(folder.path().join("tls.key"), made.signing_key.serialize_pem()).unwrap();
+        std::fs::write(folder.path().join("tls.crt"), made.cert.pem()).unwrap();
+        made.cert.pem()
+    };
+    let (clock, driver) = Clock::driven("2026-01-01T00:00:00Z".parse().unwrap());
+    let (_api, client) = cluster();
+    let server = WebhookServer::with_certificates(folder.path()).bind("127.0.0.1:0".parse().unwrap());
+    let manager = Manager::new(client, clock)
+        .webhook(Webhook::validating(|_: &ConfigMap, _: &Request<ConfigMap>| ()))
+        .serve_webhooks(server);
+    let inspector = manager.inspector();
+    let running = Running::start(manager);
+    until("it says what is missing", async || inspector.ready().show("readyz", true).contains("tls.crt"))
+        .await;
+    let first = write();
+    // Again and again: it may not sleep yet.
+    let soon = || driver.advance(Duration::from_secs(15));
+    until("it is ready", async || {
+        soon();
+        inspector.ready().is_fine()
+    })
+    .await;
+    let at = inspector.served().webhooks.unwrap();
+    let shown = async |trusted: &str| ask(at, "shop.default.svc", trusted, "GET /", b"").await.is_ok();
+    assert!(shown(&first).await);
+    let second = write();
+    until("the new one is shown", async || {
+        soon();
+        shown(&second).await
+    })
+    .await;
+    assert!(!shown(&first).await);
+    running.stop().await.unwrap();
 }

@@ -19,7 +19,11 @@ pub(super) fn files(
     options: &Options,
     definitions: &[Manifest],
 ) -> Vec<File> {
-    let open = Options { namespace: NAMESPACE.to_owned(), image: IMAGE.to_owned(), cert_manager: options.cert_manager };
+    let open = Options {
+        namespace: NAMESPACE.to_owned(),
+        image: IMAGE.to_owned(),
+        cert_manager: options.cert_manager,
+    };
     let mut manifests = rbac::of(name, operator, &open);
     manifests.extend(manager::of(name, operator, &open));
     manifests.extend(webhooks::of(name, operator, &open));

@@ -194,11 +194,18 @@ mod tests {
         let described = json!({"name": "shop", "definitions": [definition],
             "webhooks": {"validating": [hook], "mutating": [], "conversions": ["sites.example.dev"]}});
         let operator = OperatorDescription::read(&described.to_string()).unwrap();
-        manifests(&operator, &Options { namespace: "shop-system".into(), image: "shop:1".into(), cert_manager })
+        manifests(
+            &operator,
+            &Options { namespace: "shop-system".into(), image: "shop:1".into(), cert_manager },
+        )
     }
 
     fn text(files: &[File], path: &str) -> String {
-        files.iter().find(|file| file.path == std::path::Path::new(path)).map(|file| file.text.clone()).unwrap_or_default()
+        files
+            .iter()
+            .find(|file| file.path == std::path::Path::new(path))
+            .map(|file| file.text.clone())
+            .unwrap_or_default()
     }
 
     fn objects(files: &[File], path: &str) -> Vec<Value> {
@@ -213,11 +220,17 @@ mod tests {
         let service = json!({"name": "shop-webhooks", "namespace": "shop-system", "path": "/validate"});
         assert_eq!(configuration["webhooks"][0]["clientConfig"], json!({ "service": service }));
         let definition = &objects(&files, "crd/example.dev_sites.yaml")[0];
-        assert_eq!(definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["path"], "/convert");
+        assert_eq!(
+            definition["spec"]["conversion"]["webhook"]["clientConfig"]["service"]["path"],
+            "/convert"
+        );
         assert!(text(&files, "manager/deployment.yaml").contains("--webhook-service=shop-webhooks"));
         // Charts do not fill in the files of CRDs: there the operator says who converts.
         assert!(!text(&files, "chart/crds/example.dev_sites.yaml").contains("conversion"));
-        assert!(text(&files, "chart/templates/configurations.yaml").contains("namespace: {{ .Release.Namespace }}"));
+        assert!(
+            text(&files, "chart/templates/configurations.yaml")
+                .contains("namespace: {{ .Release.Namespace }}")
+        );
     }
 
     #[test]

@@ -4,8 +4,11 @@ use super::code_names::{Naming, header};
 use super::insert::{Inserted, declare};
 use super::project::{Kind, License, PATH as PROJECT, Project};
 use super::project_files::Source;
+use super::webhooks::WebhookSort;
 use super::{Change, Read, ScaffoldError, WriteMode};
-use super::{api_types, controllers, generated_module, owned, project_files, test_files, valid_names};
+use super::{
+    api_types, controllers, create_webhook, generated_module, owned, project_files, test_files, valid_names,
+};
 use std::collections::BTreeSet;
 
 /// What `windlass init` was asked for.
@@ -117,7 +120,11 @@ pub fn create_api(asked: &NewKind, read: Read<'_>) -> Result<Change, ScaffoldErr
     }
     project.kinds[at].versions.push(asked.version.clone());
     let mut change = Change::default();
-    new_version(&mut change, &Naming::new(&project, &project.kinds[at]), &asked.version, read);
+    let naming = Naming::new(&project, &project.kinds[at]);
+    new_version(&mut change, &naming, &asked.version, read);
+    if naming.kind.webhooks.contains(&WebhookSort::Conversion) {
+        create_webhook::conversions(&mut change, &naming, read);
+    }
     finish(&mut change, &project);
     Ok(change)
 }
@@ -155,6 +162,7 @@ fn new_kind(
         versions: vec![asked.version.clone()],
         owns,
         concerns: Vec::new(),
+        webhooks: Vec::new(),
     });
     check_modules(&project)?;
     let mut change = Change::default();
@@ -184,27 +192,7 @@ pub fn create_controller(asked: &NewController, read: Read<'_>) -> Result<Change
     valid_names::kind(&asked.kind)?;
     valid_names::concern(&asked.name)?;
     let mut project = project(read)?;
-    let fits = |kind: &Kind| {
-        kind.kind == asked.kind && asked.group.as_ref().is_none_or(|group| *group == kind.group)
-    };
-    let found: Vec<usize> = (0..project.kinds.len()).filter(|at| fits(&project.kinds[*at])).collect();
-    let at = match found.as_slice() {
-        [at] => *at,
-        [] => {
-            let known: Vec<&str> = project.kinds.iter().map(|kind| kind.kind.as_str()).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(ScaffoldError::Conflict(format!(
-                "there is no kind {} here (there are: {known}); `windlass create api` makes one",
-                asked.kind
-            )));
-        }
-        _ => {
-            return Err(ScaffoldError::Conflict(format!(
-                "several groups have a kind {}; say which with --group",
-                asked.kind
-            )));
-        }
-    };
+    let at = known_kind(&project, &asked.kind, asked.group.as_deref())?;
     let mut change = Change { again: project.kinds[at].concerns.contains(&asked.name), ..Change::default() };
     if !change.again {
         project.kinds[at].concerns.push(asked.name.clone());
@@ -217,6 +205,25 @@ pub fn create_controller(asked: &NewController, read: Read<'_>) -> Result<Change
     change.push(WriteMode::CreateOnly, path, test_files::of_concern(&naming, &asked.name));
     finish(&mut change, &project);
     Ok(change)
+}
+
+/// The place of the kind of a name, and of a group where several have one.
+pub(super) fn known_kind(project: &Project, name: &str, group: Option<&str>) -> Result<usize, ScaffoldError> {
+    let fits = |kind: &Kind| kind.kind == name && group.is_none_or(|group| group == kind.group);
+    let found: Vec<usize> = (0..project.kinds.len()).filter(|at| fits(&project.kinds[*at])).collect();
+    match found.as_slice() {
+        [at] => Ok(*at),
+        [] => {
+            let known: Vec<&str> = project.kinds.iter().map(|kind| kind.kind.as_str()).collect();
+            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+            Err(ScaffoldError::Conflict(format!(
+                "there is no kind {name} here (there are: {known}); `windlass create api` makes one"
+            )))
+        }
+        _ => {
+            Err(ScaffoldError::Conflict(format!("several groups have a kind {name}; say which with --group")))
+        }
+    }
 }
 
 /// What `windlass edit` was asked for.
@@ -256,7 +263,7 @@ pub fn edit(asked: &Edit, read: Read<'_>) -> Result<Change, ScaffoldError> {
     Ok(change)
 }
 
-fn project(read: Read<'_>) -> Result<Project, ScaffoldError> {
+pub(super) fn project(read: Read<'_>) -> Result<Project, ScaffoldError> {
     Project::read(&read(PROJECT).ok_or(ScaffoldError::NoProject)?)
 }
 
@@ -362,7 +369,13 @@ fn module_file(change: &mut Change, folder: &str, read: Read<'_>) -> Option<(Str
     })
 }
 
-fn declare_module(change: &mut Change, naming: &Naming<'_>, folder: &str, module: &str, read: Read<'_>) {
+pub(super) fn declare_module(
+    change: &mut Change,
+    naming: &Naming<'_>,
+    folder: &str,
+    module: &str,
+    read: Read<'_>,
+) {
     let line = format!("pub mod {module};");
     let (path, text) = module_file(change, folder, read)
         .unwrap_or_else(|| (format!("{folder}/mod.rs"), header(naming.project.license).to_owned()));
@@ -384,7 +397,7 @@ fn declare_module(change: &mut Change, naming: &Naming<'_>, folder: &str, module
     }
 }
 
-fn finish(change: &mut Change, project: &Project) {
+pub(super) fn finish(change: &mut Change, project: &Project) {
     change.push(WriteMode::Regenerate, generated_module::PATH, generated_module::registry(project));
     change.push(WriteMode::Regenerate, PROJECT, project.text());
 }

@@ -12,6 +12,7 @@ mod api_types;
 mod code_names;
 mod commands;
 mod controllers;
+mod create_webhook;
 mod generated_module;
 mod insert;
 mod json_kinds;
@@ -23,8 +24,10 @@ mod project_files;
 mod test_files;
 mod typed_kinds;
 mod valid_names;
+mod webhooks;
 
 pub use commands::{Edit, Init, NewController, NewKind, create_api, create_controller, edit, init};
+pub use create_webhook::{NewWebhook, create_webhook};
 pub use plural::plural;
 pub use project::{Kind, License, PATH as PROJECT, Project};
 pub use project_files::Source;
@@ -32,6 +35,7 @@ pub use valid_names::{
     concern as check_controller_name, domain as check_domain, group as check_group, kind as check_kind,
 };
 pub use valid_names::{plural as check_plural, project as check_project_name, version as check_version};
+pub use webhooks::WebhookSort;
 
 use crate::files::File;
 use std::path::Path;

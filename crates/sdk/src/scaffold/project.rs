@@ -1,5 +1,6 @@
 //! The `PROJECT` file: the APIs and settings of the project, for the next command.
 
+use super::webhooks::WebhookSort;
 use super::{ScaffoldError, valid_names};
 use serde::{Deserialize, Serialize};
 
@@ -61,6 +62,9 @@ pub struct Kind {
     /// The concerns of its further controllers.
     #[serde(default)]
     pub concerns: Vec<String>,
+    /// What its webhooks are for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub webhooks: Vec<WebhookSort>,
 }
 
 /// The form of the file that this version writes.
@@ -164,6 +168,7 @@ mod tests {
             versions: vec!["v1alpha1".into(), "v1".into()],
             owns: vec!["Deployment".into()],
             concerns: vec![],
+            webhooks: vec![],
         });
         project
     }

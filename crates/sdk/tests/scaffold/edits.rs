@@ -2,7 +2,7 @@
 
 use super::folder::Folder;
 use windlass_sdk::scaffold::outcome::Outcome;
-use windlass_sdk::scaffold::{License, NewKind, Project};
+use windlass_sdk::scaffold::{License, NewKind, Project, WebhookSort};
 
 fn folder() -> anyhow::Result<(tempfile::TempDir, Folder)> {
     let below = tempfile::tempdir()?;
@@ -197,5 +197,51 @@ fn a_file_that_is_no_rust_is_left_to_its_author() -> anyhow::Result<()> {
     );
     folder.api("shop", "v1", "Basket", &[])?;
     assert_eq!(folder.text("src/api/mod.rs")?, "mod half {\n");
+    Ok(())
+}
+
+#[test]
+fn webhooks_come_one_by_one_and_a_new_version_with_its_conversion() -> anyhow::Result<()> {
+    let (_below, folder) = folder()?;
+    folder.api("shop", "v1alpha1", "Basket", &["Deployment"])?;
+    let one_version = folder.webhook("Basket", &[WebhookSort::Conversion]).unwrap_err().to_string();
+    assert!(one_version.contains("Basket has one version, and so nothing to convert"), "{one_version}");
+    assert!(folder.webhook("Basket", &[]).unwrap_err().to_string().contains("--defaulting"));
+    assert!(
+        folder
+            .webhook("Crate", &[WebhookSort::Validation])
+            .unwrap_err()
+            .to_string()
+            .contains("no kind Crate")
+    );
+    folder.webhook("Basket", &[WebhookSort::Validation])?;
+    let generated = || folder.text("src/generated.rs");
+    let validates = ".webhook(Webhook::validating(webhook::basket_validation::validate))";
+    assert!(generated()?.contains(validates), "{}", generated()?);
+    assert!(folder.text("src/lib.rs")?.contains("\npub mod webhook;\n"));
+    std::fs::write(folder.path.join("src/webhook/basket_validation.rs"), "// all mine\n")?;
+    folder.api("shop", "v1", "Basket", &[])?;
+    folder.webhook("Basket", &[WebhookSort::Defaulting, WebhookSort::Conversion])?;
+    assert_eq!(folder.text("src/webhook/basket_validation.rs")?, "// all mine\n");
+    assert!(generated()?.contains(validates) && generated()?.contains("webhook::basket_defaulting::default"));
+    assert!(generated()?.contains(".versions(basket_versions())"), "{}", generated()?);
+    folder.api("shop", "v2", "Basket", &[])?;
+    for version in ["v1", "v2"] {
+        let conversion = folder.text(&format!("src/webhook/basket_conversion_{version}.rs"))?;
+        assert!(conversion.contains(&format!("use crate::api::{version}::basket as spoke;")), "{conversion}");
+        assert!(
+            folder.text("src/webhook/mod.rs")?.contains(&format!("pub mod basket_conversion_{version};"))
+        );
+        assert!(generated()?.contains(&format!(".spoke::<api::{version}::basket::Basket>()")));
+    }
+    let again = folder.webhook("Basket", &[WebhookSort::Defaulting])?;
+    assert!(again.iter().all(|one| one.outcome == Outcome::Unchanged), "{again:?}");
+    for file in folder
+        .all()?
+        .iter()
+        .filter(|path| path.starts_with("src/webhook") || path.starts_with("src/generated"))
+    {
+        assert!(!folder.text(file)?.contains('%'), "{file} has a name that was not filled in");
+    }
     Ok(())
 }

@@ -5,9 +5,10 @@ use windlass_sdk::files::{self, File};
 use windlass_sdk::format::format;
 use windlass_sdk::scaffold::outcome::{FileOutcome, resolve};
 use windlass_sdk::scaffold::{
-    Change, Init, License, NewController, NewKind, Read, ScaffoldError, Source, WriteMode,
+    Change, Init, License, NewController, NewKind, NewWebhook, Read, ScaffoldError, Source, WebhookSort,
+    WriteMode,
 };
-use windlass_sdk::scaffold::{create_api, create_controller, init};
+use windlass_sdk::scaffold::{create_api, create_controller, create_webhook, init};
 
 pub struct Folder {
     pub path: PathBuf,
@@ -87,6 +88,11 @@ impl Folder {
     pub fn controller(&self, kind: &str, name: &str) -> anyhow::Result<Vec<FileOutcome>> {
         let asked = NewController { group: None, kind: kind.to_owned(), name: name.to_owned() };
         self.change(|read| create_controller(&asked, read))
+    }
+
+    pub fn webhook(&self, kind: &str, sorts: &[WebhookSort]) -> anyhow::Result<Vec<FileOutcome>> {
+        let asked = NewWebhook { group: None, kind: kind.to_owned(), sorts: sorts.to_vec() };
+        self.change(|read| create_webhook(&asked, read))
     }
 
     pub fn text(&self, path: &str) -> anyhow::Result<String> {

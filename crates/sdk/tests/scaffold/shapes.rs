@@ -4,7 +4,7 @@ use super::folder::{Folder, repository};
 use anyhow::{Context, ensure};
 use std::path::Path;
 use std::process::Command;
-use windlass_sdk::scaffold::{Edit, License, NewKind, edit, ownable};
+use windlass_sdk::scaffold::{Edit, License, NewKind, WebhookSort, edit, ownable};
 
 type Make = fn(&Path, &str) -> anyhow::Result<()>;
 
@@ -15,7 +15,7 @@ fn plain(below: &Path, name: &str) -> anyhow::Result<Folder> {
     Folder::init(below, name, License::Apache2, false)
 }
 
-const SHAPES: [(&str, Make); 17] = [
+const SHAPES: [(&str, Make); 18] = [
     ("shape-empty", |below, name| plain(below, name).map(drop)),
     ("shape-tutorial", |below, name| {
         plain(below, name)?.api("cache", "v1alpha1", "Memcached", &["Deployment", "Service"]).map(drop)
@@ -41,6 +41,14 @@ const SHAPES: [(&str, Make); 17] = [
         folder.api("shop", "v1alpha1", "Basket", &["Deployment"])?;
         folder.api("shop", "v1beta1", "Basket", &[])?;
         folder.api("shop", "v1", "Basket", &[]).map(drop)
+    }),
+    ("shape-webhooks", |below, name| {
+        let folder = plain(below, name)?;
+        folder.api("shop", "v1alpha1", "Basket", &["Deployment"])?;
+        folder.api("shop", "v1", "Basket", &[])?;
+        folder.webhook("Basket", &[WebhookSort::Defaulting, WebhookSort::Conversion])?;
+        folder.cluster_api("shop", "Market", &["ConfigMap"])?;
+        folder.webhook("Market", &[WebhookSort::Validation]).map(drop)
     }),
     ("shape-controllers", |below, name| {
         let folder = plain(below, name)?;

@@ -4,6 +4,7 @@
 mod cookbook;
 mod deciding_purely;
 mod first_operator;
+mod webhooks;
 
 fn is_shown_from(guide: &str, code: &str) {
     let flat = |text: &str| {
@@ -26,6 +27,11 @@ fn the_first_operator_is_the_one_that_is_tested() {
 #[test]
 fn what_is_decided_purely_is_what_is_tested() {
     is_shown_from(include_str!("../../../../docs/deciding-purely.md"), include_str!("deciding_purely.rs"));
+}
+
+#[test]
+fn webhooks_are_those_that_are_tested() {
+    is_shown_from(include_str!("../../../../docs/webhooks.md"), include_str!("webhooks.rs"));
 }
 
 #[test]

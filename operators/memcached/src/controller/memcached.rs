@@ -2,7 +2,7 @@
 //! every server.
 
 use super::memory;
-use crate::api::v1alpha1::{Memcached, MemcachedStatus};
+use crate::api::v1beta1::{Memcached, MemcachedStatus};
 use k8s_openapi::api::apps::v1::{Deployment, DeploymentSpec};
 use k8s_openapi::api::core::v1::{
     Capabilities, Container, ContainerPort, Pod, PodSecurityContext, PodSpec, PodTemplateSpec, Probe,
@@ -140,10 +140,7 @@ fn container(memcached: &Memcached) -> Container {
     Container {
         name: "memcached".to_owned(),
         image: Some(memcached.spec.image.clone()),
-        command: Some(vec![
-            "memcached".to_owned(),
-            format!("--memory-limit={}", memory::for_items(memcached.spec.resources.as_ref())),
-        ]),
+        command: Some(command(memcached)),
         ports: Some(vec![ContainerPort {
             name: Some(PORT_NAME.to_owned()),
             container_port: PORT,
@@ -158,6 +155,12 @@ fn container(memcached: &Memcached) -> Container {
         }),
         ..Default::default()
     }
+}
+
+fn command(memcached: &Memcached) -> Vec<String> {
+    let items = memory::for_items(memcached.spec.resources.as_ref());
+    let connections = memcached.spec.max_connections.map(|most| format!("--conn-limit={most}"));
+    ["memcached".to_owned(), format!("--memory-limit={items}")].into_iter().chain(connections).collect()
 }
 
 fn service_of(memcached: &Memcached) -> Service {
