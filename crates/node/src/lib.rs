@@ -21,6 +21,7 @@
 //! | [`shim`] | the sandbox of a pod and its containers |
 //! | [`net`] | the network of the node: pod IPs, DNS, Services |
 //! | [`doctor`] | whether this machine can run pods as processes |
+//! | `file_tree`, `path_below` | trees and paths that pods can change while they are used |
 //! | `program`, `ipc`, `stderr_log` | what the three kinds of process have in common |
 
 pub mod doctor;
@@ -31,6 +32,7 @@ mod ipc;
 mod kubelet;
 pub mod logs;
 pub mod net;
+mod path_below;
 mod pods;
 mod probes;
 mod program;

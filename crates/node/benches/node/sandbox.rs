@@ -35,6 +35,7 @@ pub(crate) async fn starts(root: &Path) -> anyhow::Result<Vec<Duration>> {
                 ImageRoot::Shown(paths) => Root::Shown { writable, paths: paths.clone() },
                 ImageRoot::FileSystem(image) => Root::FileSystem { image: image.clone(), writable },
             },
+            files: image.files.clone(),
             binds: image.binds.clone(),
             identity: Identity { user, group, groups: Vec::new() },
             read_only_root: false,

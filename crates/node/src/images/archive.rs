@@ -283,6 +283,7 @@ impl Image {
             version: None,
             root,
             binds: Vec::new(),
+            files: Vec::new(),
             folders: Vec::new(),
             entrypoint: Vec::new(),
             command: Vec::new(),

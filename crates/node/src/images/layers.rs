@@ -226,7 +226,13 @@ pub fn applets(program: &Path, store: &Path) -> io::Result<Image> {
             let _ = std::fs::remove_dir_all(half);
         }
     }
-    let show = |from: &Path, to: &Path| Bind { from: from.to_owned(), to: to.to_owned(), read_only: true };
+    let show = |from: &Path, to: &Path| Bind {
+        from: from.to_owned(),
+        to: to.to_owned(),
+        read_only: true,
+        devices: true,
+        ..Bind::default()
+    };
     let mut image = Image::of(ImageRoot::FileSystem(root));
     image.binds.push(show(program, Path::new("/bin/busybox")));
     // A dynamically linked program needs the machine's libraries.

@@ -13,7 +13,7 @@ mod tar;
 pub use name::Name;
 pub use recipe::{Recipe, Recipes};
 
-use crate::shim::Bind;
+use crate::shim::{Bind, ImageFile};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +28,8 @@ pub struct Image {
     pub root: ImageRoot,
     /// Files of the machine that are part of it, mounted before the container's volumes.
     pub binds: Vec<Bind>,
+    /// Files that are written to its root file system.
+    pub files: Vec<ImageFile>,
     /// Further directories, created by [`Image::create_directories`].
     pub folders: Vec<MadeFolder>,
     /// Its entrypoint.

@@ -1,7 +1,7 @@
 //! Recipes: which programs of the machine stand for an image.
 
 use super::{Image, ImageError, ImageRoot, ImageUser, MadeFolder, Name};
-use crate::shim::Bind;
+use crate::shim::ImageFile;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -188,7 +188,7 @@ impl Recipe {
         made.folder = self.folder.clone().or(made.folder);
         made.folders =
             self.folders.iter().map(|folder| self.made(folder)).collect::<Result<_, _>>().map_err(broken)?;
-        made.binds.extend(self.written(name, store).map_err(|error| broken(error.to_string()))?);
+        made.files.extend(self.written(name, store).map_err(|error| broken(error.to_string()))?);
         if let Some(user) = &self.user {
             let account = self.users.get(user).ok_or_else(|| broken(format!("it has no user {user}")))?;
             made.user = Some(ImageUser {
@@ -232,10 +232,10 @@ impl Recipe {
         Ok(MadeFolder { path: folder.path.clone(), mode, owner })
     }
 
-    /// Keeps the recipe's files where containers can be shown them. Equal ones are not written again: a container may run them.
-    fn written(&self, name: &Name, store: &Path) -> std::io::Result<Vec<Bind>> {
+    /// Keeps the recipe's files where containers are given copies of them. Equal ones are not written again: one may be read just now.
+    fn written(&self, name: &Name, store: &Path) -> std::io::Result<Vec<ImageFile>> {
         let folder = store.join("recipes").join(name.familiar().replace('/', "_"));
-        let mut binds = Vec::new();
+        let mut files = Vec::new();
         for (number, file) in self.files.iter().enumerate() {
             let from = folder.join(number.to_string());
             if std::fs::read_to_string(&from).ok().as_deref() != Some(&file.text) {
@@ -245,9 +245,9 @@ impl Recipe {
                 std::fs::set_permissions(&next, std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
                 std::fs::rename(next, &from)?;
             }
-            binds.push(Bind { from, to: Path::new(OWN_PROGRAMS).join(&file.path), read_only: true });
+            files.push(ImageFile { from, to: Path::new(OWN_PROGRAMS).join(&file.path) });
         }
-        Ok(binds)
+        Ok(files)
     }
 
     /// The folders of its programs, or which version is there instead of the tag's.

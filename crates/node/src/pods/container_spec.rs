@@ -7,7 +7,7 @@ use super::security_context::{identity, passwd};
 use crate::images::{Image, ImageRoot};
 use crate::references::expand::expand;
 use crate::references::objects::Objects;
-use crate::shim::{Bind, Container as Spec, Privileges, Processes, Root};
+use crate::shim::{Bind, Container as Spec, ImageFile, Privileges, Processes, Root};
 use crate::volumes::mounts::{MountSource, binds};
 use k8s_openapi::api::core::v1::{Container, Pod, SecurityContext};
 use std::collections::BTreeMap;
@@ -80,7 +80,8 @@ impl ContainerSpecBuilder<'_> {
         let visible = |bind: &&Bind| !volumes.iter().any(|volume| bind.to.starts_with(&volume.to));
         let mut shown: Vec<Bind> = self.image.binds.iter().filter(visible).cloned().collect();
         shown.extend(volumes);
-        self.small_files(&own, &user, &mut shown).map_err(text)?;
+        let mut files = self.image.files.clone();
+        self.small_files(&own, &user, &mut shown, &mut files).map_err(text)?;
         let log = context.pod_logs_dir(pod).join(&container.name).join(format!("{}.log", self.attempt));
         if let Some(folder) = log.parent() {
             fs::create_dir_all(folder).map_err(text)?;
@@ -99,6 +100,7 @@ impl ContainerSpecBuilder<'_> {
                 ImageRoot::Shown(paths) => Root::Shown { writable, paths: paths.clone() },
                 ImageRoot::FileSystem(image) => Root::FileSystem { image: image.clone(), writable },
             },
+            files,
             binds: shown,
             identity: user,
             read_only_root: secure.and_then(|secure| secure.read_only_root_filesystem) == Some(true),
@@ -143,15 +145,16 @@ impl ContainerSpecBuilder<'_> {
         }
     }
 
-    /// `/etc/hosts` and its like, where the container has no volume there.
+    /// `/etc/hosts` and its like, where the container has no volume there, and the image's users.
     fn small_files(
         &self,
         own: &Path,
         whom: &crate::shim::Identity,
         shown: &mut Vec<Bind>,
+        of_image: &mut Vec<ImageFile>,
     ) -> std::io::Result<()> {
         let pod = self.context.pod_dir(self.pod.metadata.uid.as_deref().unwrap_or_default());
-        let mut files = vec![
+        let files = [
             (pod.join("hosts"), "/etc/hosts"),
             (pod.join("resolv.conf"), "/etc/resolv.conf"),
             (pod.join("hostname"), "/etc/hostname"),
@@ -163,14 +166,14 @@ impl ContainerSpecBuilder<'_> {
                 let path = own.join(name);
                 fs::write(&path, text)?;
                 fs::set_permissions(&path, fs::Permissions::from_mode(0o644))?;
-                files.push((path, to));
+                of_image.push(ImageFile { from: path, to: to.into() });
             }
         }
         for (from, to) in files {
             // A mount of the pod at the same path takes precedence.
             let taken = shown.iter().any(|bind| Path::new(to) == bind.to);
             if !taken {
-                shown.push(Bind { from, to: to.into(), read_only: false });
+                shown.push(Bind { from, to: to.into(), read_only: false, ..Bind::default() });
             }
         }
         shown.sort_by_key(|bind| bind.to.components().count());
@@ -187,7 +190,7 @@ impl ContainerSpecBuilder<'_> {
             .termination_message_path
             .clone()
             .unwrap_or_else(|| "/dev/termination-log".to_owned());
-        Ok(Bind { from, to: to.into(), read_only: false })
+        Ok(Bind { from, to: to.into(), read_only: false, ..Bind::default() })
     }
 }
 

@@ -32,8 +32,8 @@ mod user_namespace;
 pub use client::{Shim, ShimError, container_states};
 pub use running::{Control, Input, Output, Running};
 pub use spec::{
-    Attachment, Bind, Container, ContainerState, Exec, Identity, Memory, Phase, Privileges, Processes, Root,
-    Sandbox, Size, Usage,
+    Attachment, Bind, Container, ContainerState, Exec, Identity, ImageFile, Memory, Phase, Privileges,
+    Processes, Root, Sandbox, Size, Usage,
 };
 
 pub(crate) use capabilities::keep_over_exec;

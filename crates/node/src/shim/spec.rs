@@ -59,6 +59,9 @@ pub struct Container {
     pub folder: Option<PathBuf>,
     /// Its root file system.
     pub root: Root,
+    /// Files of its image that are written to its root before anything is mounted over them.
+    #[serde(default)]
+    pub files: Vec<ImageFile>,
     /// Its bind mounts, in order.
     pub binds: Vec<Bind>,
     /// Its user and groups.
@@ -117,15 +120,31 @@ pub enum Root {
     },
 }
 
+/// A file of an image that is an ordinary file of the container: it can be changed, renamed and removed there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageFile {
+    /// The path on the host, of what is copied with its mode.
+    pub from: PathBuf,
+    /// The path in the container.
+    pub to: PathBuf,
+}
+
 /// A bind mount.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bind {
     /// The path on the host.
     pub from: PathBuf,
+    /// What of it is mounted (`subPath`): a path that is resolved below `from` when it is mounted, and may not lead out. A directory is
+    /// made where it is absent.
+    #[serde(default)]
+    pub part: Option<PathBuf>,
     /// The path in the container.
     pub to: PathBuf,
     /// Whether it is read-only.
     pub read_only: bool,
+    /// Whether devices and set-user-ID programs on it work, as on a directory of the machine that a pod asked for.
+    #[serde(default)]
+    pub devices: bool,
 }
 
 /// The user and groups of a container.

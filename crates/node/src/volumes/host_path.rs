@@ -50,9 +50,10 @@ pub(crate) fn create_directory(path: &Path) -> io::Result<()> {
 
 /// Changes the group of all files in a directory, as `fsGroup` asks. Another pod may change them meanwhile.
 pub(crate) fn change_group(folder: &Path, group: u32) -> io::Result<()> {
-    std::os::unix::fs::chown(folder, None, Some(group))?;
-    let mode = fs::metadata(folder)?.permissions().mode();
-    fs::set_permissions(folder, fs::Permissions::from_mode(mode | 0o2770))?;
+    let top = fs::File::open(folder)?;
+    std::os::unix::fs::fchown(&top, None, Some(group))?;
+    let mode = top.metadata()?.permissions().mode();
+    top.set_permissions(fs::Permissions::from_mode(mode | 0o2770))?;
     file_tree::walk(folder, |found| {
         let wanted = if found.is_dir() { 0o2770 } else { 0o660 };
         found.change_group(group, |mode| mode | wanted)?;

@@ -83,7 +83,10 @@ async fn volume_work(
         files(volume, &Sources { pod, objects, node, token: &token })?
     };
     if let Some(files) = made {
-        return Ok((Work::Files(folder.clone(), files), MountSource { path: folder, read_only: true }));
+        return Ok((
+            Work::Files(folder.clone(), files),
+            MountSource { path: folder, read_only: true, devices: false },
+        ));
     }
     if let Some(source) = &volume.empty_dir {
         if source.medium.as_deref() == Some("Memory") {
@@ -91,11 +94,17 @@ async fn volume_work(
                 source.size_limit.as_ref().and_then(value).and_then(|limit| u64::try_from(limit).ok());
             memory.push((folder.clone(), limit.filter(|limit| *limit > 0)));
         }
-        return Ok((Work::Folder(folder.clone()), MountSource { path: folder, read_only: false }));
+        return Ok((
+            Work::Folder(folder.clone()),
+            MountSource { path: folder, read_only: false, devices: false },
+        ));
     }
     if let Some(source) = &volume.host_path {
         let path = PathBuf::from(&source.path);
-        return Ok((Work::Host(path.clone(), source.type_.clone()), MountSource { path, read_only: false }));
+        return Ok((
+            Work::Host(path.clone(), source.type_.clone()),
+            MountSource { path, read_only: false, devices: true },
+        ));
     }
     let pod = setup.pod.metadata.name.as_deref().unwrap_or_default();
     let claim = match (&volume.persistent_volume_claim, &volume.ephemeral) {
@@ -107,7 +116,7 @@ async fn volume_work(
     let (path, kind) = claimed(setup, &claim).await?;
     let policy = setup.pod.spec.as_ref().and_then(|spec| spec.security_context.as_ref());
     let always = policy.and_then(|of| of.fs_group_change_policy.as_deref()) != Some("OnRootMismatch");
-    Ok((Work::Claimed(path.clone(), kind, always), MountSource { path, read_only }))
+    Ok((Work::Claimed(path.clone(), kind, always), MountSource { path, read_only, devices: false }))
 }
 
 /// The path of a claim's PersistentVolume, and its hostPath type.

@@ -47,7 +47,12 @@ async fn no_program(fixture: Fixture) -> anyhow::Result<()> {
 async fn no_source(fixture: Fixture) -> anyhow::Result<()> {
     let shim = fixture.launch().await?;
     let mut container = fixture.shell("app", "exit 0");
-    container.binds.push(Bind { from: "/no/such/volume".into(), to: "/data".into(), read_only: false });
+    container.binds.push(Bind {
+        from: "/no/such/volume".into(),
+        to: "/data".into(),
+        read_only: false,
+        ..Bind::default()
+    });
     let started = shim.start(&container).await;
     let Err(ShimError::NotStarted { code: 128, message }) = started else { anyhow::bail!("{started:?}") };
     ensure!(message.contains("/no/such/volume"), "{message}");

@@ -61,6 +61,7 @@ impl Fixture {
                 writable: self.path(&format!("roots/{name}")),
                 paths: ["/bin", "/lib", "/lib64", "/usr"].map(PathBuf::from).to_vec(),
             },
+            files: Vec::new(),
             binds: Vec::new(),
             identity: Identity { user: 0, group: 0, groups: Vec::new() },
             read_only_root: false,

@@ -7,7 +7,7 @@ use futures::FutureExt;
 use std::path::Path;
 use std::process::Command;
 use windlass_node::images::{Catalogue, Image, ImageError, ImageRoot};
-use windlass_node::shim::{Bind, Container, Exec, Identity, Root, Shim};
+use windlass_node::shim::{Bind, Container, Exec, Identity, ImageFile, Root, Shim};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -33,14 +33,14 @@ fn container(fixture: &Fixture, name: &str, image: &Image, command: &[&str]) -> 
     container.command = image.entrypoint.iter().cloned().chain(words).collect();
     container.environment.extend(image.environment.clone());
     container.folder = image.folder.clone();
-    container.binds = image.binds.clone();
+    (container.binds, container.files) = (image.binds.clone(), image.files.clone());
     let writable = fixture.path(&format!("roots/{name}"));
     image.create_directories(&writable)?;
     for (text, to) in [(&image.users, "passwd"), (&image.groups, "group")] {
         if let Some(text) = text {
             let from = fixture.path(&format!("{name}.{to}"));
             std::fs::write(&from, text)?;
-            container.binds.push(Bind { from, to: Path::new("/etc").join(to), read_only: true });
+            container.files.push(ImageFile { from, to: Path::new("/etc").join(to) });
         }
     }
     container.root = match &image.root {
@@ -162,11 +162,13 @@ async fn nginx(fixture: Fixture) -> anyhow::Result<()> {
         from: fixture.path("pages"),
         to: "/usr/share/nginx/html".into(),
         read_only: true,
+        ..Bind::default()
     });
     container.binds.push(Bind {
         from: fixture.path("site.conf"),
         to: "/etc/nginx/conf.d/default.conf".into(),
         read_only: true,
+        ..Bind::default()
     });
     shim.start(&container).await?;
     let socket = fixture.path("roots/app/tmp/socket");
@@ -221,6 +223,7 @@ async fn postgres(fixture: Fixture) -> anyhow::Result<()> {
         from: fixture.path("data"),
         to: "/var/lib/postgresql/data".into(),
         read_only: false,
+        ..Bind::default()
     });
     shim.start(&bare).await?;
     ensure!(ended(&shim, "bare").await?.code() == Some(1));
@@ -235,11 +238,13 @@ async fn postgres(fixture: Fixture) -> anyhow::Result<()> {
         from: fixture.path("data"),
         to: "/var/lib/postgresql/data".into(),
         read_only: false,
+        ..Bind::default()
     });
     container.binds.push(Bind {
         from: fixture.path("scripts"),
         to: "/docker-entrypoint-initdb.d".into(),
         read_only: true,
+        ..Bind::default()
     });
     for (name, value) in [
         ("POSTGRES_PASSWORD", "s3cret"),

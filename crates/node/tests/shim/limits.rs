@@ -59,8 +59,12 @@ async fn last_words(fixture: Fixture) -> anyhow::Result<()> {
     let mut container = fixture.shell("app", "echo it is full > /dev/termination-log; exit 1");
     container.identity.user = 999;
     let words = fixture.path("pod/containers/app/words");
-    container.termination_message =
-        Some(Bind { from: words.clone(), to: "/dev/termination-log".into(), read_only: false });
+    container.termination_message = Some(Bind {
+        from: words.clone(),
+        to: "/dev/termination-log".into(),
+        read_only: false,
+        ..Bind::default()
+    });
     shim.start(&container).await?;
     ended(&shim, "app").await?;
     ensure!(std::fs::read_to_string(words)? == "it is full\n");
@@ -115,7 +119,12 @@ async fn links(fixture: Fixture) -> anyhow::Result<()> {
     std::os::unix::fs::symlink("../../../../../../../../../../etc", image.join("up"))?;
     let mut container = fixture.shell("app", "cat /data/file; ls /up/");
     container.root = Root::FileSystem { image, writable: fixture.path("writes") };
-    container.binds = vec![Bind { from: fixture.path("volume"), to: "/data/deep".into(), read_only: false }];
+    container.binds = vec![Bind {
+        from: fixture.path("volume"),
+        to: "/data/deep".into(),
+        read_only: false,
+        ..Bind::default()
+    }];
     container.command = ["sh", "-c", "cat /data/deep/file; ls /up/"].map(String::from).to_vec();
     let started = shim.start(&container).await;
     // The link leads to a folder that the container does not have: the mount is refused, or made inside.

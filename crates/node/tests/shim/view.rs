@@ -1,10 +1,10 @@
 //! What a container sees, and what it does not.
 
 use crate::Test;
-use crate::fixture::{Fixture, is_root};
+use crate::fixture::{Fixture, ended, is_root};
 use anyhow::ensure;
 use futures::FutureExt;
-use windlass_node::shim::{Bind, Identity};
+use windlass_node::shim::{Bind, Exec, Identity, ImageFile};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -12,6 +12,12 @@ pub fn tests() -> Vec<Test> {
         ("a container runs as whom it is told", |g| as_whom(g).boxed()),
         ("volumes are shared, and read-only ones cannot be written", |g| volumes(g).boxed()),
         ("a volume below what the host has not is made in the container alone", |g| below(g).boxed()),
+        ("a part of a volume is found when it is mounted, and links do not lead out of it", |g| {
+            part(g).boxed()
+        }),
+        ("devices and programs of another user do not work on a volume", |g| quiet(g).boxed()),
+        ("a file of an image can be renamed", |g| renamed(g).boxed()),
+        ("a working directory is no way to the machine's files", |g| directory(g).boxed()),
         ("a read-only root takes no writes, its volumes do", |g| read_only(g).boxed()),
     ]
 }
@@ -65,13 +71,13 @@ async fn volumes(fixture: Fixture) -> anyhow::Result<()> {
         "echo kept > /data/deep/file; cat /etc/hosts; (echo over > /etc/hosts) 2>/dev/null || echo sealed",
     );
     writer.binds = vec![
-        Bind { from: volume.clone(), to: "/data/deep".into(), read_only: false },
-        Bind { from: fixture.path("hosts"), to: "/etc/hosts".into(), read_only: true },
+        Bind { from: volume.clone(), to: "/data/deep".into(), read_only: false, ..Bind::default() },
+        Bind { from: fixture.path("hosts"), to: "/etc/hosts".into(), read_only: true, ..Bind::default() },
     ];
     let said = fixture.said(&shim, &writer).await?;
     ensure!(said[0] == "127.0.0.1 localhost" && said.last().is_some_and(|last| last == "sealed"), "{said:?}");
     let mut reader = fixture.shell("reader", "cat /data/file; touch /data/file 2>/dev/null || echo sealed");
-    reader.binds = vec![Bind { from: volume, to: "/data".into(), read_only: true }];
+    reader.binds = vec![Bind { from: volume, to: "/data".into(), read_only: true, ..Bind::default() }];
     let said = fixture.said(&shim, &reader).await?;
     ensure!(said == ["kept", "sealed"], "{said:?}");
     Ok(())
@@ -84,7 +90,8 @@ async fn read_only(fixture: Fixture) -> anyhow::Result<()> {
                 echo > /dev/null && echo null; touch /dev/shm/x && echo shared";
     let mut container = fixture.shell("app", line);
     container.read_only_root = true;
-    container.binds = vec![Bind { from: fixture.path("volume"), to: "/data".into(), read_only: false }];
+    container.binds =
+        vec![Bind { from: fixture.path("volume"), to: "/data".into(), read_only: false, ..Bind::default() }];
     let said = fixture.said(&shim, &container).await?;
     ensure!(said == ["sealed", "sealed", "kept", "null", "shared"], "{said:?}");
     Ok(())
@@ -97,8 +104,18 @@ async fn below(fixture: Fixture) -> anyhow::Result<()> {
     let mut container =
         fixture.shell("app", "cat /usr/share/no/such/page; cat /usr/lib/no-such-file; ls /usr/share | wc -l");
     container.binds = vec![
-        Bind { from: fixture.path("volume"), to: "/usr/share/no/such".into(), read_only: true },
-        Bind { from: fixture.path("volume/page"), to: "/usr/lib/no-such-file".into(), read_only: false },
+        Bind {
+            from: fixture.path("volume"),
+            to: "/usr/share/no/such".into(),
+            read_only: true,
+            ..Bind::default()
+        },
+        Bind {
+            from: fixture.path("volume/page"),
+            to: "/usr/lib/no-such-file".into(),
+            read_only: false,
+            ..Bind::default()
+        },
     ];
     let said = fixture.said(&shim, &container).await?;
     let there = std::fs::read_dir("/usr/share")?.count() + 1;
@@ -108,4 +125,97 @@ async fn below(fixture: Fixture) -> anyhow::Result<()> {
             && !std::path::Path::new("/usr/lib/no-such-file").exists()
     );
     Ok(())
+}
+
+async fn part(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let (volume, secret) = (fixture.path("volume"), fixture.path("secret"));
+    for folder in [volume.join("in"), secret.clone()] {
+        std::fs::create_dir_all(folder)?;
+    }
+    std::fs::write(secret.join("key"), "of the machine")?;
+    std::os::unix::fs::symlink(&secret, volume.join("out"))?;
+    std::os::unix::fs::symlink("../secret", volume.join("up"))?;
+    std::os::unix::fs::symlink("in", volume.join("near"))?;
+    for (name, part, shown) in [
+        ("near", "near", true),
+        ("new", "in/new/deep", true),
+        ("out", "out", false),
+        ("below", "up/new", false),
+        ("magic", "../secret", false),
+    ] {
+        let mut container = fixture.shell(name, "echo kept > /data/file; ls /data");
+        container.binds = vec![Bind {
+            from: volume.clone(),
+            part: Some(part.into()),
+            to: "/data".into(),
+            read_only: false,
+            ..Bind::default()
+        }];
+        let started = shim.start(&container).await;
+        ensure!(started.is_ok() == shown, "{name}: {started:?}");
+        if shown {
+            ended(&shim, name).await?;
+        }
+    }
+    ensure!(volume.join("in/file").exists() && volume.join("in/new/deep/file").exists());
+    ensure!(std::fs::read_dir(&secret)?.count() == 1, "something was made outside");
+    Ok(())
+}
+
+async fn quiet(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let volume = fixture.path("volume");
+    std::fs::create_dir_all(&volume)?;
+    let mut container =
+        fixture.shell("app", "grep ' /data ' /proc/self/mounts; grep ' /host ' /proc/self/mounts");
+    let bind = |to: &str, devices| Bind { from: volume.clone(), to: to.into(), devices, ..Bind::default() };
+    container.binds = vec![bind("/data", false), bind("/host", true)];
+    let said = fixture.said(&shim, &container).await?;
+    ensure!(
+        said[0].contains("nosuid") && said[0].contains("nodev") && !said[0].contains("noexec"),
+        "{said:?}"
+    );
+    let of_machine = std::fs::read_to_string("/proc/self/mounts")?;
+    ensure!(said[1].contains("nodev") <= of_machine.contains("nodev"), "{said:?}");
+    Ok(())
+}
+
+async fn renamed(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    std::fs::write(fixture.path("page"), "of the image\n")?;
+    let line = "mv /usr/share/no/such/page /tmp/page && cat /tmp/page; mv /start /began && rm /began && echo gone; \
+        stat -c %a /tmp/page";
+    let mut container = fixture.shell("app", line);
+    let file = |to: &str| ImageFile { from: fixture.path("page"), to: to.into() };
+    container.files = vec![file("/start"), file("/usr/share/no/such/page")];
+    let said = fixture.said(&shim, &container).await?;
+    ensure!(said == ["of the image", "gone", "644"], "{said:?}");
+    ensure!(std::fs::read_to_string(fixture.path("page"))? == "of the image\n");
+    Ok(())
+}
+
+async fn directory(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    for (number, folder) in
+        ["/proc/self/fd/3", "/proc/self/fd/7/", "/proc/1/root", "/proc/self/cwd"].iter().enumerate()
+    {
+        let mut container = fixture.shell(&format!("magic{number}"), "pwd");
+        container.folder = Some(folder.into());
+        ensure!(shim.start(&container).await.is_err(), "{folder}");
+    }
+    let mut container = fixture.shell("app", "rmdir /work; ln -s /tmp/made /work; sleep 1000");
+    container.folder = Some("/work".into());
+    shim.start(&container).await?;
+    let exec = || Exec { command: vec!["pwd".into()], ..Exec::default() };
+    for _ in 0..200 {
+        if shim.exec("app", exec()).await.is_err() {
+            ensure!(
+                !fixture.path("roots/app/tmp/made").exists(),
+                "a program that was run later made a directory"
+            );
+            return Ok(());
+        }
+    }
+    anyhow::bail!("the link was followed")
 }

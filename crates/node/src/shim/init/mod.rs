@@ -73,6 +73,7 @@ fn make(socket: &UnixStream, making: Making, streams: Vec<OwnedFd>) -> Fault {
             privileges: &container.privileges,
             terminal: container.terminal,
             mapped: making.mapped,
+            first: true,
         };
         Err(run.run(&streams))
     };
@@ -109,6 +110,7 @@ fn join(socket: &UnixStream, joining: Joining, descriptors: Vec<OwnedFd>) -> Fau
             privileges: &joining.privileges,
             terminal: exec.terminal,
             mapped: joining.mapped,
+            first: false,
         };
         Err(run.run(&streams))
     };

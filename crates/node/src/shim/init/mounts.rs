@@ -1,12 +1,15 @@
 //! Mounting, after the container's root is `/`: no path, whatever links it holds, leads out of it.
+//!
+//! Sources and places are descriptors: another container of the pod may rename what a path leads to at any time.
 
 use super::Fault;
+use crate::path_below::{Below, is_of_proc};
 use nix::mount::{MsFlags, mount};
-use rustix::fs::CWD;
+use rustix::fs::{CWD, StatVfsMountFlags};
 use rustix::mount::{MoveMountFlags, OpenTreeFlags, move_mount, open_tree};
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
@@ -22,29 +25,78 @@ pub struct Source {
 impl Source {
     /// Takes a path of the host, with what is mounted below it.
     pub fn open(path: &Path) -> io::Result<Self> {
-        let flags =
-            OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
-        let tree = open_tree(CWD, path, flags)?;
+        Self::clone_of(open_tree(CWD, path, CLONE)?)
+    }
+
+    /// Takes a part of a volume, which links do not lead out of. It is made where it is absent, for whom the volume itself is for.
+    pub fn open_part(volume: &Path, part: &Path) -> io::Result<Self> {
+        let volume = Below::volume(volume)?;
+        let found = match volume.find(part) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                volume.make_folder(part, volume.mode()?)?
+            }
+            found => found?,
+        };
+        Self::clone_of(open_tree(found, "", CLONE | OpenTreeFlags::AT_EMPTY_PATH)?)
+    }
+
+    fn clone_of(tree: OwnedFd) -> io::Result<Self> {
         let folder = File::from(tree.try_clone()?).metadata()?.is_dir();
         Ok(Self { tree, folder })
     }
 
     /// Shows it at a path of the container, which is made if it is absent.
     pub fn show(&self, at: &Path) -> io::Result<()> {
-        match self.make_place(at) {
-            Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
-                extend(at)?;
-                self.make_place(at)?;
-            }
-            made => made?,
+        let place =
+            made(at, |root| if self.folder { root.make_folder(at, 0o755) } else { root.make_file(at) })?;
+        if is_of_proc(&place)? {
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, "nothing can be mounted in /proc"));
         }
-        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_SYMLINKS;
-        Ok(move_mount(&self.tree, "", CWD, at, flags)?)
+        let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH | MoveMountFlags::MOVE_MOUNT_T_EMPTY_PATH;
+        Ok(move_mount(&self.tree, "", place, "", flags)?)
     }
 
-    fn make_place(&self, at: &Path) -> io::Result<()> {
-        if self.folder { folder(at, 0o755) } else { file(at) }
+    /// Forbids more of what is shown.
+    pub fn forbid(&self, flags: MsFlags) -> io::Result<()> {
+        let path = format!("/proc/self/fd/{}", self.tree.as_raw_fd());
+        Ok(remount(Path::new(&path), flags_of(&self.tree)? | flags)?)
     }
+}
+
+/// With what is mounted below it.
+const CLONE: OpenTreeFlags =
+    OpenTreeFlags::OPEN_TREE_CLONE.union(OpenTreeFlags::OPEN_TREE_CLOEXEC).union(OpenTreeFlags::AT_RECURSIVE);
+
+/// Makes something at a path of the container, also below what is shown read-only.
+fn made<T>(at: &Path, make: impl Fn(&Below) -> io::Result<T>) -> io::Result<T> {
+    match make(&Below::root(Path::new("/"))?) {
+        Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => {
+            extend(at)?;
+            make(&Below::root(Path::new("/"))?)
+        }
+        made => made,
+    }
+}
+
+/// Writes a file of the container's image to its root.
+pub fn write(at: &Path, contents: &File) -> io::Result<()> {
+    made(at, |root| root.replace_file(at, contents))
+}
+
+/// What a mount forbids.
+fn flags_of(mounted: impl AsFd) -> io::Result<MsFlags> {
+    let found = rustix::fs::fstatvfs(mounted)?.f_flag;
+    let known = [
+        (StatVfsMountFlags::RDONLY, MsFlags::MS_RDONLY),
+        (StatVfsMountFlags::NOSUID, MsFlags::MS_NOSUID),
+        (StatVfsMountFlags::NODEV, MsFlags::MS_NODEV),
+        (StatVfsMountFlags::NOEXEC, MsFlags::MS_NOEXEC),
+        (StatVfsMountFlags::NOATIME, MsFlags::MS_NOATIME),
+        (StatVfsMountFlags::NODIRATIME, MsFlags::MS_NODIRATIME),
+        (StatVfsMountFlags::RELATIME, MsFlags::MS_RELATIME),
+    ];
+    let held = known.into_iter().filter(|(here, _)| found.contains(*here));
+    Ok(held.fold(MsFlags::empty(), |all, (_, flag)| all | flag))
 }
 
 /// Lets something be made below a folder of the host that is shown read-only: the nearest folder that is there is covered by
@@ -98,6 +150,10 @@ pub fn file(path: &Path) -> io::Result<()> {
 
 /// Mounts a file system that the kernel makes.
 pub fn make(kind: &str, at: &str, flags: MsFlags, options: &str) -> Result<(), Fault> {
+    // What is made at the end of a link of the image is not what others take it for.
+    if Path::new(at).is_symlink() {
+        return Err(Fault::during(format!("mount the container's {at}"))(io::Error::other("it is a link")));
+    }
     folder(Path::new(at), 0o755).map_err(Fault::during(format!("make {at}")))?;
     mount(Some(kind), at, Some(kind), flags, Some(options))
         .map_err(|error| Fault::during(format!("mount the container's {at}"))(error.into()))
@@ -129,10 +185,13 @@ pub fn protect(read_only: &[&Path], writable: &[&Path]) -> Result<(), Fault> {
 
 /// Makes one mount read-only. What it already forbids must be said again: in a user namespace nothing may be allowed anew.
 fn lock(at: &Path, flags: MsFlags) -> Result<(), Fault> {
-    let none: Option<&str> = None;
-    let flags = flags | MsFlags::MS_BIND | MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
-    mount(none, at, none, flags, none)
+    remount(at, flags | MsFlags::MS_RDONLY)
         .map_err(|error| Fault::during(format!("make {} read-only", at.display()))(error.into()))
+}
+
+fn remount(at: &Path, flags: MsFlags) -> nix::Result<()> {
+    let none: Option<&str> = None;
+    mount(none, at, none, flags | MsFlags::MS_BIND | MsFlags::MS_REMOUNT, none)
 }
 
 fn parse(line: &str) -> Option<Mounted> {

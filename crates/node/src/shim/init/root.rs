@@ -4,13 +4,14 @@
 //! image leads out.
 
 use super::super::protocol::Making;
-use super::super::spec::{Bind, Container, Identity, Root};
+use super::super::spec::{Bind, Container, Identity, ImageFile, Root};
 use super::Fault;
 use super::devices::{self, Devices};
 use super::mounts::{self, Source};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sched::{CloneFlags, unshare};
 use nix::unistd::pivot_root;
+use std::fs::File;
 use std::io;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,7 @@ struct Shown {
     at: PathBuf,
     what: What,
     read_only: bool,
+    devices: bool,
 }
 
 enum What {
@@ -44,6 +46,7 @@ pub fn build(making: &Making) -> Result<(), Fault> {
         Root::FileSystem { image, writable } => (layered(image, writable)?, false, Vec::new()),
     };
     let volumes = volumes(container)?;
+    let files = files(&container.files)?;
     let devices = Devices::open(&making.shared_memory)?;
 
     std::env::set_current_dir(&root).map_err(Fault::during("enter the container's root"))?;
@@ -63,6 +66,9 @@ pub fn build(making: &Making) -> Result<(), Fault> {
     show(&of_host)?;
     let ours = [Path::new("/proc"), Path::new("/dev")];
     mounts::protect(&places(&of_host, true), &ours)?;
+    for (at, contents) in &files {
+        mounts::write(at, contents).map_err(Fault::during(format!("make {}", at.display())))?;
+    }
     show(&volumes)?;
     mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_PRIVATE, none)
         .map_err(failed("part from the host's mounts"))?;
@@ -85,11 +91,27 @@ fn volumes(container: &Container) -> Result<Vec<Shown>, Fault> {
     }
     let binds = container.binds.iter().chain(&container.termination_message);
     let shown = binds.map(|bind| {
-        let source =
-            Source::open(&bind.from).map_err(Fault::during(format!("find {}", bind.from.display())))?;
-        Ok(Shown { at: rooted(&bind.to), what: What::Mount(source), read_only: bind.read_only })
+        let source = match &bind.part {
+            None => {
+                Source::open(&bind.from).map_err(Fault::during(format!("find {}", bind.from.display())))?
+            }
+            Some(part) => Source::open_part(&bind.from, part)
+                .map_err(Fault::during(format!("prepare the subPath {part:?} of a volume")))?,
+        };
+        let (at, what) = (rooted(&bind.to), What::Mount(source));
+        Ok(Shown { at, what, read_only: bind.read_only, devices: bind.devices })
     });
     shown.collect()
+}
+
+/// The files of its image, opened before the root changes.
+fn files(all: &[ImageFile]) -> Result<Vec<(PathBuf, File)>, Fault> {
+    let opened = all.iter().map(|file| {
+        let opened =
+            File::open(&file.from).map_err(Fault::during(format!("find {}", file.from.display())))?;
+        Ok((rooted(&file.to), opened))
+    });
+    opened.collect()
 }
 
 fn show(all: &[Shown]) -> Result<(), Fault> {
@@ -104,7 +126,13 @@ fn places(all: &[Shown], read_only: bool) -> Vec<&Path> {
 impl Shown {
     fn make(&self) -> io::Result<()> {
         match &self.what {
-            What::Mount(source) => source.show(&self.at),
+            What::Mount(source) => {
+                source.show(&self.at)?;
+                let mut forbidden = MsFlags::empty();
+                forbidden.set(MsFlags::MS_RDONLY, self.read_only);
+                forbidden.set(MsFlags::MS_NOSUID | MsFlags::MS_NODEV, !self.devices);
+                if forbidden.is_empty() { Ok(()) } else { source.forbid(forbidden) }
+            }
             What::Link(to) => {
                 if let Some(above) = self.at.parent() {
                     mounts::folder(above, 0o755)?;
@@ -123,7 +151,7 @@ fn of_host(path: &Path) -> Result<Shown, Fault> {
         Ok(to) => What::Link(to),
         Err(_) => What::Mount(Source::open(path).map_err(Fault::during(format!("find {}", path.display())))?),
     };
-    Ok(Shown { at: rooted(path), what, read_only: true })
+    Ok(Shown { at: rooted(path), what, read_only: true, devices: true })
 }
 
 /// A path in the container; one that is not absolute is taken from the root.

@@ -3,6 +3,7 @@
 use super::super::capabilities;
 use super::super::spec::{Identity, Privileges};
 use super::Fault;
+use crate::path_below::Below;
 use nix::unistd::{Gid, Uid, setgroups, setresgid, setresuid};
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use std::io::{self, ErrorKind};
@@ -23,6 +24,8 @@ pub struct Run<'a> {
     pub privileges: &'a Privileges,
     pub terminal: bool,
     pub mapped: bool,
+    /// Whether it is the container's first program, and not run in it later.
+    pub first: bool,
 }
 
 impl Run<'_> {
@@ -44,16 +47,8 @@ impl Run<'_> {
             complete(&mut self.environment, "TERM", "xterm");
         }
         nix::sys::stat::umask(nix::sys::stat::Mode::from_bits_truncate(0o022));
-        if let Some(folder) = self.folder {
-            let missing = !folder.exists();
-            let entered = std::fs::create_dir_all(folder).and_then(|()| std::env::set_current_dir(folder));
-            entered.map_err(Fault::during(format!("enter the folder {}", folder.display())))?;
-            if missing {
-                let _ = std::os::unix::fs::chown(folder, Some(self.identity.user), Some(self.identity.group));
-            }
-        } else {
-            std::env::set_current_dir("/").map_err(Fault::during("enter the folder /"))?;
-        }
+        let folder = self.folder.unwrap_or(Path::new("/"));
+        self.enter(folder).map_err(Fault::during(format!("enter the folder {}", folder.display())))?;
         if !self.mapped {
             streams.iter().for_each(|stream| give(stream, self.identity.user));
         }
@@ -71,6 +66,23 @@ impl Run<'_> {
         command.arg0(&self.command[0]).args(&self.command[1..]).env_clear();
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         Ok(command)
+    }
+
+    /// Enters the working directory. One that is absent is made for the container's first program only: the container may have put a
+    /// link to anywhere in its place since. Links of `/proc`, which may lead to the machine's files, are not followed.
+    fn enter(&self, folder: &Path) -> io::Result<()> {
+        let root = Below::root(Path::new("/"))?;
+        let found = match root.find(folder) {
+            Err(error) if error.kind() == ErrorKind::NotFound && self.first => {
+                let made = root.make_folder(folder, 0o755)?;
+                let (user, group) = (self.identity.user, self.identity.group);
+                let (user, group) = (rustix::fs::Uid::from_raw(user), rustix::fs::Gid::from_raw(group));
+                let _ = rustix::fs::fchown(&made, Some(user), Some(group));
+                made
+            }
+            found => found?,
+        };
+        Ok(rustix::process::fchdir(found)?)
     }
 
     /// Order matters: each step takes a right that the one before still needed.
