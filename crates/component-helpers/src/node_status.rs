@@ -16,7 +16,7 @@ pub fn patch_params() -> PatchParams {
     PatchParams { field_manager: Some(FIELD_MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-/// Which pressure conditions of a node are true.
+/// What is wrong with a node: which pressure conditions are true, and whether it is not ready.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NodePressure {
     /// `MemoryPressure`.
@@ -25,6 +25,8 @@ pub struct NodePressure {
     pub disk: bool,
     /// `PIDPressure`.
     pub pids: bool,
+    /// Whether the node has no network now: then it is not ready.
+    pub network_down: bool,
 }
 
 /// Type, status, reason and message of a condition.
@@ -43,15 +45,23 @@ fn reported(pressure: NodePressure) -> [Reported; 4] {
         true => ("True", "KubeletHasInsufficientPID", "kubelet has insufficient PID available"),
         false => ("False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
     };
+    let ready = match pressure.network_down {
+        true => (
+            "False",
+            "KubeletNotReady",
+            "container runtime network not ready: the node's network process ended, and is being replaced",
+        ),
+        false => ("True", "KubeletReady", "kubelet is posting ready status"),
+    };
     [
         ("MemoryPressure", memory.0, memory.1, memory.2),
         ("DiskPressure", disk.0, disk.1, disk.2),
         ("PIDPressure", pids.0, pids.1, pids.2),
-        ("Ready", "True", "KubeletReady", "kubelet is posting ready status"),
+        ("Ready", ready.0, ready.1, ready.2),
     ]
 }
 
-/// The conditions of a ready node. Those whose status is as `existing` has it keep their transition time.
+/// The conditions of a node. Those whose status is as `existing` has it keep their transition time.
 pub fn conditions(existing: Option<&Node>, pressure: NodePressure, now: Timestamp) -> Vec<NodeCondition> {
     let stamp = Time(Timestamp::from_second(now.as_second()).unwrap_or(now));
     let before = |of: &str| {

@@ -43,7 +43,7 @@ mod stderr_log;
 mod volumes;
 
 pub use eviction::{EvictionConfig, InvalidThreshold, Pressure, Signal, Threshold};
-pub use kubelet::{Clients, JoinError, Kubelet, Options, kill_processes};
+pub use kubelet::{Clients, JoinError, Kubelet, Options, has_processes, kill_processes};
 pub use program::{Program, close_inherited_descriptors};
 
 use std::ffi::OsString;

@@ -75,6 +75,7 @@ pub(crate) fn node_pressure(pressure: &BTreeSet<Pressure>) -> NodePressure {
         memory: pressure.contains(&Pressure::Memory),
         disk: pressure.contains(&Pressure::Disk),
         pids: pressure.contains(&Pressure::Pids),
+        network_down: false,
     }
 }
 

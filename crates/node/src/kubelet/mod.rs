@@ -5,6 +5,7 @@
 
 mod backend;
 mod machine;
+mod network;
 mod register;
 mod service_proxy;
 
@@ -204,8 +205,11 @@ impl Kubelet {
             pressure: watch::Sender::new(pressure),
             evicted: Default::default(),
             leftovers: Default::default(),
+            network_down: Default::default(),
             admitted: Default::default(),
         });
+        network::end_lost_sandboxes(&context.root, &network).await;
+        tasks.spawn(network::supervise(context.clone()));
         tasks.spawn(service_proxy::publish_services(network.clone(), clock.clone(), services, slices));
         if let Some(api) = options.api {
             tasks.spawn(service_proxy::serve_host(network, clock.clone(), api));
@@ -298,6 +302,12 @@ pub async fn kill_processes(root: &std::path::Path) {
     }
 }
 
+/// Whether processes of the node with this directory run, whether its kubelet does or not.
+pub async fn has_processes(root: &std::path::Path) -> bool {
+    let mut pods = std::fs::read_dir(root.join("pods")).into_iter().flatten().flatten();
+    pods.any(|pod| Shim::is_alive(&pod.path())) || Network::find(&root.join("network")).await.is_some()
+}
+
 /// Starts the kubelet's server.
 fn serve(
     listener: TcpListener,
@@ -330,7 +340,7 @@ async fn heartbeat(context: Arc<NodeContext>, node: Opened<Node>, mut lease: Nod
     // The watches end with the caches.
     let _caches = caches;
     let (client, clock) = (&context.client, &context.clock);
-    let mut pressure = context.pressure.subscribe();
+    let (mut pressure, mut network_down) = (context.pressure.subscribe(), context.network_down.subscribe());
     let mut renewals = 0_u32;
     let mut next = clock.moment() + RENEW_INTERVAL;
     loop {
@@ -343,9 +353,11 @@ async fn heartbeat(context: Arc<NodeContext>, node: Opened<Node>, mut lease: Nod
                 }
             }
             _ = pressure.changed() => {}
+            _ = network_down.changed() => {}
         }
         let Some(known) = node.list().pop() else { continue };
-        let pressure = node_pressure(&pressure.borrow_and_update());
+        let mut pressure = node_pressure(&pressure.borrow_and_update());
+        pressure.network_down = *network_down.borrow_and_update();
         if (renewals.is_multiple_of(STATUS_REPORT_EVERY) || !node_status::is_current(&known, pressure))
             && let Err(error) = node_status::report(client, clock, &known, pressure).await
         {

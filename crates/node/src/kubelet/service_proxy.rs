@@ -28,6 +28,7 @@ pub(super) async fn publish_services(
     services.synced().await;
     slices.synced().await;
     let api = network.settings().api();
+    let mut replaced = network.replaced();
     let mut last = None;
     loop {
         let service_map = ServiceMap::from_objects(
@@ -45,7 +46,10 @@ pub(super) async fn publish_services(
                 }
             }
         }
-        changed.notified().await;
+        tokio::select! {
+            () = changed.notified() => {}
+            _ = replaced.changed() => last = None,
+        }
         clock.sleep(DEBOUNCE).await;
     }
 }

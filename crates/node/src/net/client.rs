@@ -5,7 +5,8 @@ use super::protocol::{Hello, Reply, Request, read, write};
 use super::socket_path::through_directory;
 use super::{NetError, ServiceMap, Settings, host};
 use crate::program::Program;
-use parking_lot::Mutex;
+use crate::shim::ProcessRecord as Record;
+use parking_lot::{Mutex, RwLock};
 use std::collections::HashSet;
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::net::{TcpStream, UnixStream};
+use tokio::sync::watch;
 use windlass_clock::Clock;
 
 /// How long an answer may take; a connection has its own limit below it.
@@ -34,7 +36,11 @@ pub struct Network(Arc<Inner>);
 #[derive(Debug)]
 struct Inner {
     socket: PathBuf,
-    hello: Hello,
+    /// What it was made of, also when it was made again.
+    settings: Settings,
+    hello: RwLock<Hello>,
+    /// How often it was made again.
+    replaced: watch::Sender<u64>,
     /// Endpoints of Services on the host's side, as published last.
     on_host: Mutex<Arc<HashSet<SocketAddrV4>>>,
     clock: Clock,
@@ -76,7 +82,9 @@ impl Network {
         let (socket, clock) = (folder.join("socket"), Clock::real());
         match ask(&clock, &socket, &Request::Hello).await {
             Ok((Reply::Hello(hello), _)) => {
-                Some(Self(Arc::new(Inner { socket, hello, on_host: Mutex::default(), clock })))
+                let (settings, hello) = (hello.settings.clone(), RwLock::new(hello));
+                let (on_host, replaced) = (Mutex::default(), watch::Sender::default());
+                Some(Self(Arc::new(Inner { socket, settings, hello, replaced, on_host, clock })))
             }
             _ => None,
         }
@@ -84,23 +92,54 @@ impl Network {
 
     /// What it was made of.
     pub fn settings(&self) -> &Settings {
-        &self.0.hello.settings
+        &self.0.settings
     }
 
     /// The process whose user namespace pods must join first; none where the network needed none of its own.
     pub fn user_namespace_of(&self) -> Option<i32> {
-        self.0.hello.own_users.then_some(self.0.hello.pid)
+        let hello = self.0.hello.read();
+        hello.own_users.then_some(hello.pid)
     }
 
     /// Its process.
     pub fn pid(&self) -> i32 {
-        self.0.hello.pid
+        self.0.hello.read().pid
     }
 
     /// A name for this network and no later one: a pod that joined another has lost its interface with it, and for an ordinary
     /// user cannot be given a new one, since its namespaces belong to users that are gone.
     pub fn instance(&self) -> String {
-        format!("{}.{}", self.0.hello.pid, self.0.hello.started)
+        let hello = self.0.hello.read();
+        format!("{}.{}", hello.pid, hello.started)
+    }
+
+    /// Returns when its process is gone.
+    pub async fn gone(&self) {
+        let Hello { pid, started: since, .. } = *self.0.hello.read();
+        let watched = async { Record { pid, start: since }.open()?.gone().await.ok() };
+        if watched.await.is_none() {
+            // It is gone already, or cannot be watched here.
+            while started(pid) == Some(since) && !is_zombie(pid) {
+                self.0.clock.sleep(AGAIN).await;
+            }
+        }
+    }
+
+    /// Starts its process again, where it is gone. The network is another then: pods that were attached have lost their interfaces.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub async fn reopen(&self, program: &Program) -> Result<(), NetError> {
+        let found = Self::open(program, self.settings()).await?;
+        let hello = found.0.hello.read().clone();
+        *self.0.hello.write() = hello;
+        self.0.replaced.send_modify(|times| *times += 1);
+        Ok(())
+    }
+
+    /// Changes whenever its process was started again: what was published is to be published again.
+    pub fn replaced(&self) -> watch::Receiver<u64> {
+        self.0.replaced.subscribe()
     }
 
     /// Where it is asked: what a shim needs to join.
@@ -182,7 +221,7 @@ impl Network {
     /// It does not answer, or does not end.
     pub async fn end(self) -> Result<(), NetError> {
         self.done(&Request::End).await?;
-        let Hello { pid, started: since, .. } = self.0.hello;
+        let Hello { pid, started: since, .. } = *self.0.hello.read();
         let gone = async {
             while started(pid) == Some(since) && !is_zombie(pid) {
                 self.0.clock.sleep(AGAIN).await;

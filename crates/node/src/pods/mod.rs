@@ -32,6 +32,7 @@ mod pod_state;
 mod pod_worker;
 mod probe_manager;
 mod restart_policy;
+pub(crate) mod sandbox_network;
 pub(crate) mod security_context;
 mod sysctls;
 mod termination_message;

@@ -46,6 +46,8 @@ pub(crate) struct NodeContext {
     pub(crate) workers: Workers,
     /// The pressure conditions that are true.
     pub(crate) pressure: watch::Sender<BTreeSet<Pressure>>,
+    /// Whether the network process ended, and is not replaced yet.
+    pub(crate) network_down: watch::Sender<bool>,
     /// The UIDs of admitted pods.
     pub(crate) admitted: Mutex<HashSet<String>>,
     /// Evictions, by pod UID.

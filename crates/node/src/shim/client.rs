@@ -111,6 +111,11 @@ impl Shim {
         record.open().map(|_| record.pid)
     }
 
+    /// Whether the shim of a pod's directory runs, whether it answers or not.
+    pub fn is_alive(folder: &Path) -> bool {
+        Record::read(folder).is_some_and(|record| record.open().is_some())
+    }
+
     /// Starts a container, and returns when its program is running. An attempt is never started twice.
     ///
     /// # Errors

@@ -38,4 +38,5 @@ pub use spec::{
 
 pub(crate) use capabilities::keep_over_exec;
 pub(crate) use init::enter;
+pub(crate) use pid_file::Record as ProcessRecord;
 pub(crate) use pod::{launch, serve};

@@ -122,6 +122,11 @@ impl Fixture {
         Ok(())
     }
 
+    /// The node's network process.
+    pub(crate) fn network_pid(&self) -> Option<i32> {
+        self.node.lock().as_ref()?.network().map(windlass_node::net::Network::pid)
+    }
+
     /// The node falls silent.
     pub(crate) fn stop_node(&self) {
         drop(self.node.lock().take());

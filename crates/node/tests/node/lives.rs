@@ -1,9 +1,12 @@
 //! Lives of pods, with real programs.
 
-use super::fixture::{Fixture, Test, status};
-use futures::FutureExt;
+use super::fixture::{Fixture, Test, is_ready, status};
+use anyhow::Context;
+use futures::{FutureExt, StreamExt};
 use k8s_openapi::api::batch::v1::Job;
+use k8s_openapi::api::core::v1::{Node, Pod, Service};
 use kube::Api;
+use kube::api::{WatchEvent, WatchParams};
 use serde_json::json;
 
 pub(crate) const ALL: &[(&str, Test)] = &[
@@ -14,6 +17,7 @@ pub(crate) const ALL: &[(&str, Test)] = &[
     ("a_deletion_runs_the_hook_asks_and_then_kills", |fixture| deletion(fixture).boxed_local()),
     ("probes_are_made", |fixture| probes(fixture).boxed_local()),
     ("what_cannot_start_says_why", |fixture| refusals(fixture).boxed_local()),
+    ("a_killed_network_process_is_replaced", |fixture| network_killed(fixture).boxed_local()),
     ("a_node_that_restarts_finds_its_pods_again", |fixture| adopted(fixture).boxed_local()),
 ];
 
@@ -239,4 +243,52 @@ async fn adopted(fixture: &Fixture) -> anyhow::Result<()> {
     fixture.until_ready("stays").await?;
     fixture.delete("stays").await?;
     fixture.until_gone("stays").await
+}
+
+/// The node says that it is not ready, its pods are given a network again, and names lead to them.
+async fn network_killed(fixture: &Fixture) -> anyhow::Result<()> {
+    let serve = "mkdir /www; echo here > /www/index.html; exec busybox httpd -f -p 8080 -h /www";
+    let labels = json!({"app": "web"});
+    let service = json!({"metadata": {"name": "web"}, "spec": {"selector": labels, "ports": [{"port": 80, "targetPort": 8080}]}});
+    fixture.make::<Service>(service).await?;
+    let container = json!({"name": "main", "image": "busybox", "command": ["sh", "-c", serve]});
+    fixture
+        .make::<Pod>(
+            json!({"metadata": {"name": "web", "labels": labels}, "spec": {"containers": [container]}}),
+        )
+        .await?;
+    let asks = "while :; do wget -q -O - http://web/ || echo nothing; sleep 0.2; done";
+    let container = json!({"name": "main", "image": "busybox", "command": ["sh", "-c", asks]});
+    let asking = fixture.run("asks", json!({"containers": [container]})).await?;
+    fixture.until_ready("web").await?;
+    fixture
+        .eventually("the Service answers", async || {
+            Ok(fixture.log(&asking, "main", 0).is_ok_and(|log| log.contains("here")))
+        })
+        .await?;
+    let nodes: Api<Node> = Api::all(fixture.client.clone());
+    let version = nodes.get("process-1").await?.metadata.resource_version.unwrap_or_default();
+    let mut changes = nodes.watch(&WatchParams::default(), &version).await?.boxed();
+    let network = fixture.network_pid().context("the node has a network")?;
+    nix::sys::signal::kill(nix::unistd::Pid::from_raw(network), nix::sys::signal::Signal::SIGKILL)?;
+    let mut reasons = Vec::new();
+    while !reasons.ends_with(&["KubeletNotReady".to_owned(), "KubeletReady".to_owned()]) {
+        let change =
+            windlass_clock::Clock::real().timeout(std::time::Duration::from_secs(60), changes.next()).await;
+        let change =
+            change.with_context(|| format!("the node said {reasons:?}"))?.context("the watch ended")??;
+        let WatchEvent::Modified(node) = change else { continue };
+        let conditions = node.status.and_then(|status| status.conditions).unwrap_or_default();
+        let ready = conditions.into_iter().find(|condition| condition.type_ == "Ready");
+        reasons.extend(ready.and_then(|ready| ready.reason).filter(|reason| reasons.last() != Some(reason)));
+    }
+    anyhow::ensure!(fixture.network_pid() != Some(network));
+    let again = |pod: &Pod| status(pod, "main").restart_count > 0 && is_ready(pod);
+    fixture.until("web", "ready again", again).await?;
+    fixture.until("asks", "running again", again).await?;
+    fixture
+        .eventually("the Service answers again", async || {
+            Ok(fixture.log(&asking, "main", 1).is_ok_and(|log| log.contains("here")))
+        })
+        .await
 }

@@ -4,12 +4,14 @@
 //! The whole range of cluster IPs is local to the namespace, which is what makes the kernel do so.
 
 mod balancer;
+mod places;
 mod tcp;
 mod udp;
 
 use super::{Protocol, ServiceAddress, ServiceMap, Settings, dns};
 use balancer::Balancer;
 use parking_lot::Mutex;
+use places::Places;
 use std::collections::HashMap;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -17,7 +19,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, UdpSocket};
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use windlass_clock::Clock;
 
@@ -31,7 +32,7 @@ type Front = (Protocol, SocketAddrV4);
 pub(super) struct Proxy {
     settings: Settings,
     listeners: tokio::sync::Mutex<HashMap<Front, Listener>>,
-    places: Arc<Semaphore>,
+    places: Places,
 }
 
 struct Listener {
@@ -65,7 +66,7 @@ impl Proxy {
         Self {
             settings: settings.clone(),
             listeners: tokio::sync::Mutex::default(),
-            places: Arc::new(Semaphore::new(CONNECTIONS)),
+            places: Places::new(CONNECTIONS),
         }
     }
 

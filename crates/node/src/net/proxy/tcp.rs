@@ -1,6 +1,7 @@
 //! Connections to a Service.
 
 use super::Shared;
+use super::places::Places;
 use crate::net::host;
 use crate::net::relay::{CONNECTING, break_off, relay};
 use std::io;
@@ -8,10 +9,9 @@ use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 
 /// Takes connections, each carried by a task of its own that outlives the listener.
-pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, places: Arc<Semaphore>) {
+pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, places: Places) {
     loop {
         let (client, from) = match listener.accept().await {
             Ok(accepted) => accepted,
@@ -20,8 +20,8 @@ pub(super) async fn serve(listener: TcpListener, shared: Arc<Shared>, places: Ar
                 continue;
             }
         };
-        // Full: better refused than kept waiting behind connections that may last for ever.
-        let Ok(place) = places.clone().try_acquire_owned() else {
+        // It has its share: better refused than kept waiting behind connections that may last for ever.
+        let Some(place) = places.take(client_of(from)) else {
             break_off(client);
             continue;
         };

@@ -6,6 +6,7 @@ use super::super::pod_state::Sandbox;
 use super::super::pod_worker::PodWorker;
 use super::super::sysctls;
 use super::{INITIAL_BACKOFF, MAX_BACKOFF};
+use crate::net::Network;
 use crate::shim::{Attachment, Memory, Sandbox as SandboxSpec, Shim};
 use k8s_openapi::api::core::v1::Pod;
 use std::fs;
@@ -76,6 +77,8 @@ impl PodWorker {
             fs::write(&path, content).map_err(text)?;
             fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o644)).map_err(text)?;
         }
+        let instance = context.network.as_ref().filter(|_| attachment.is_some()).map(Network::instance);
+        super::super::sandbox_network::write(&self.folder, instance.as_deref()).map_err(text)?;
         let sandbox = SandboxSpec {
             uid: self.uid.clone(),
             folder: self.folder.clone(),
