@@ -142,6 +142,8 @@ pub struct Joining {
 /// What the first stage answers. Where the program runs, the socket is closed without an answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Staged {
+    /// It runs, and can be told what to do: nothing else has to be run from its own program's mount.
+    Up,
     /// The terminal's other side comes with this.
     Terminal,
     /// It could not be run: 127, 126 or 128, and why.

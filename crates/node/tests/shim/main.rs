@@ -29,6 +29,10 @@ fn main() -> ExitCode {
     if let Some(code) = windlass_node::run_hidden_subcommand(arguments.clone()) {
         return code;
     }
+    if arguments.first().is_some_and(|first| first == view::KEYS) {
+        println!("{}", view::keys());
+        return ExitCode::SUCCESS;
+    }
     if let Some(reason) = skip::reason(&[]) {
         eprintln!("{reason}");
         return ExitCode::SUCCESS;

@@ -1,10 +1,10 @@
 //! What a container sees, and what it does not.
 
 use crate::Test;
-use crate::fixture::{Fixture, ended, is_root};
-use anyhow::ensure;
+use crate::fixture::{Fixture, ended, holds, is_root};
+use anyhow::{Context, ensure};
 use futures::FutureExt;
-use windlass_node::shim::{Bind, Exec, Identity, ImageFile};
+use windlass_node::shim::{Bind, Exec, Identity, ImageFile, Root};
 
 pub fn tests() -> Vec<Test> {
     vec![
@@ -18,6 +18,8 @@ pub fn tests() -> Vec<Test> {
         ("devices and programs of another user do not work on a volume", |g| quiet(g).boxed()),
         ("a file of an image can be renamed", |g| renamed(g).boxed()),
         ("a working directory is no way to the machine's files", |g| directory(g).boxed()),
+        ("the node's own program can neither be run nor written", |g| own_program(g).boxed()),
+        ("each container has a session keyring of its own", |g| keyring(g).boxed()),
         ("a read-only root takes no writes, its volumes do", |g| read_only(g).boxed()),
     ]
 }
@@ -218,4 +220,56 @@ async fn directory(fixture: Fixture) -> anyhow::Result<()> {
         }
     }
     anyhow::bail!("the link was followed")
+}
+
+/// By its command, by a script that it interprets, and by what runs beside a program that is run later.
+async fn own_program(fixture: Fixture) -> anyhow::Result<()> {
+    let shim = fixture.launch().await?;
+    let before = std::fs::metadata(std::env::current_exe()?)?;
+    let started = shim.start(&fixture.container("direct", &["/proc/self/exe", "--list"])).await;
+    ensure!(started.is_err(), "the program ran");
+    let mut script = fixture.container("script", &["/script", "--list"]);
+    std::fs::write(fixture.path("text"), "#!/proc/self/exe --list\n")?;
+    std::fs::set_permissions(fixture.path("text"), std::os::unix::fs::PermissionsExt::from_mode(0o755))?;
+    script.files = vec![ImageFile { from: fixture.path("text"), to: "/script".into() }];
+    ensure!(shim.start(&script).await.is_err(), "the program ran as an interpreter");
+    // It opens every program that it sees for writing.
+    let line = "echo begun; while :; do for p in /proc/[0-9]*/exe; do (: >> $p) 2>/dev/null && readlink $p; done; done";
+    shim.start(&fixture.shell("writer", line)).await?;
+    holds(&fixture.log("writer", 0), "begun").await?;
+    for _ in 0..20 {
+        let exec = Exec { command: vec!["true".into()], ..Exec::default() };
+        ensure!(shim.exec("writer", exec).await?.control.wait().await? == 0);
+    }
+    let name = std::env::current_exe()?.file_name().context("a name")?.to_string_lossy().into_owned();
+    let written = fixture.logged("writer")?;
+    ensure!(!written.iter().any(|line| line.contains(&name) || line.contains("program")), "{written:?}");
+    let after = std::fs::metadata(std::env::current_exe()?)?;
+    ensure!(before.modified()? == after.modified()? && before.len() == after.len());
+    Ok(())
+}
+
+async fn keyring(fixture: Fixture) -> anyhow::Result<()> {
+    keyutils::Keyring::join_anonymous_session()?;
+    let mut session = keyutils::Keyring::attach(keyutils::SpecialKeyring::Session)?;
+    session.add_key::<keyutils::keytypes::User, _, _>("of-the-machine", "secret".as_bytes())?;
+    ensure!(keys() == "1 keys");
+    let shim = fixture.launch().await?;
+    let program = std::env::current_exe()?;
+    let mut container = fixture.container("app", &[&program.to_string_lossy(), KEYS]);
+    if let Root::Shown { paths, .. } = &mut container.root {
+        paths.push(program);
+    }
+    ensure!(fixture.said(&shim, &container).await? == ["0 keys"]);
+    Ok(())
+}
+
+/// Has the test's program tell the keys that it may use.
+pub const KEYS: &str = "tell-keys";
+
+/// How many keys there are in the session keyring of this process.
+pub fn keys() -> String {
+    let session = keyutils::Keyring::attach(keyutils::SpecialKeyring::Session);
+    let read = session.and_then(|session| session.read());
+    read.map_or_else(|error| error.to_string(), |(keys, _)| format!("{} keys", keys.len()))
 }

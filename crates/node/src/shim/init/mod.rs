@@ -2,7 +2,8 @@
 //! own program.
 
 mod devices;
-mod mounts;
+mod keyring;
+pub(super) mod mounts;
 mod pause;
 mod root;
 mod run;
@@ -39,6 +40,9 @@ pub fn enter() -> ExitCode {
         Ok(socket) => UnixStream::from(socket),
         Err(_) => return ExitCode::FAILURE,
     };
+    if ipc::send(&socket, &Staged::Up, &[]).is_err() {
+        return ExitCode::FAILURE;
+    }
     let fault = match ipc::receive::<Order>(&socket) {
         Ok(Some((Order::Make(making), streams))) => make(&socket, *making, streams),
         Ok(Some((Order::Join(joining), descriptors))) => join(&socket, joining, descriptors),
@@ -56,6 +60,7 @@ fn make(socket: &UnixStream, making: Making, streams: Vec<OwnedFd>) -> Fault {
     let attempt = || -> Result<std::convert::Infallible, Fault> {
         let container = &making.container;
         let _ = rustix::process::setsid();
+        keyring::renew();
         root::build(&making)?;
         let identity = &container.identity;
         let streams = if container.terminal { terminal::open(socket, identity)? } else { streams };
@@ -84,6 +89,7 @@ fn make(socket: &UnixStream, making: Making, streams: Vec<OwnedFd>) -> Fault {
 fn join(socket: &UnixStream, joining: Joining, descriptors: Vec<OwnedFd>) -> Fault {
     let attempt = || -> Result<std::convert::Infallible, Fault> {
         let _ = rustix::process::setsid();
+        keyring::renew();
         let mut descriptors = descriptors.into_iter();
         let mut next = || {
             descriptors

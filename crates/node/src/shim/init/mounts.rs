@@ -84,7 +84,7 @@ pub fn write(at: &Path, contents: &File) -> io::Result<()> {
 }
 
 /// What a mount forbids.
-fn flags_of(mounted: impl AsFd) -> io::Result<MsFlags> {
+pub fn flags_of(mounted: impl AsFd) -> io::Result<MsFlags> {
     let found = rustix::fs::fstatvfs(mounted)?.f_flag;
     let known = [
         (StatVfsMountFlags::RDONLY, MsFlags::MS_RDONLY),
@@ -189,7 +189,8 @@ fn lock(at: &Path, flags: MsFlags) -> Result<(), Fault> {
         .map_err(|error| Fault::during(format!("make {} read-only", at.display()))(error.into()))
 }
 
-fn remount(at: &Path, flags: MsFlags) -> nix::Result<()> {
+/// Sets what a mount forbids.
+pub fn remount(at: &Path, flags: MsFlags) -> nix::Result<()> {
     let none: Option<&str> = None;
     mount(none, at, none, flags | MsFlags::MS_BIND | MsFlags::MS_REMOUNT, none)
 }

@@ -1,6 +1,7 @@
 //! Starting processes in the right namespace of processes, and hearing of their end.
 
-use super::super::protocol::Order;
+use super::super::protocol::{Order, Staged};
+use super::own_program::Once;
 use crate::ipc;
 use crate::program::Program;
 use crate::stderr_log::log;
@@ -47,6 +48,7 @@ struct Stage {
     pid: i32,
     socket: UnixStream,
     exit: oneshot::Receiver<i32>,
+    once: Once,
 }
 
 impl Children {
@@ -73,11 +75,15 @@ impl Children {
         descriptors: &[BorrowedFd<'_>],
     ) -> io::Result<Child> {
         let prepared = if let Place::New = place { self.prepared.take() } else { None };
-        let Stage { pid, socket, exit } = match prepared {
+        let Stage { pid, socket, exit, once } = match prepared {
             Some(stage) => stage,
             None => self.stage(place)?,
         };
-        // A stage that died already says so by its exit code.
+        // Only when it is up may its mount be closed: until then the kernel still maps the program. One that died already says so by
+        // its exit code.
+        let _ = ipc::receive::<Staged>(&socket);
+        once.close()?;
+        drop(once);
         let _ = ipc::send(&socket, order, descriptors);
         socket.set_nonblocking(true)?;
         Ok(Child { pid, socket: tokio::net::UnixStream::from_std(socket)?, exit })
@@ -85,12 +91,12 @@ impl Children {
 
     fn stage(&self, place: &Place<'_>) -> io::Result<Stage> {
         let (ours, theirs) = UnixStream::pair()?;
+        let (once, program) = Once::prepare(&self.program)?;
         match place {
             Place::New => unshare(CloneFlags::CLONE_NEWPID)?,
             Place::Of(namespace) => setns(namespace, CloneFlags::CLONE_NEWPID)?,
         }
-        let spawned = self
-            .program
+        let spawned = program
             .command("pod-container")
             .stdin(OwnedFd::from(theirs))
             .stdout(Stdio::null())
@@ -101,7 +107,7 @@ impl Children {
         let pid = i32::try_from(spawned?.id()).map_err(io::Error::other)?;
         let (sender, exit) = oneshot::channel();
         self.waiting.borrow_mut().insert(pid, sender);
-        Ok(Stage { pid, socket: ours, exit })
+        Ok(Stage { pid, socket: ours, exit, once })
     }
 
     /// Reaps all that ended.

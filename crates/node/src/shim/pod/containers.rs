@@ -228,6 +228,7 @@ pub async fn staged(socket: &tokio::net::UnixStream) -> Result<Option<OwnedFd>, 
     loop {
         match ipc::receive_async::<Staged>(socket).await {
             Ok(None) => return Ok(terminal),
+            Ok(Some((Staged::Up, _))) => {}
             Ok(Some((Staged::Terminal, mut descriptors))) => terminal = descriptors.pop(),
             Ok(Some((Staged::Failed(code, message), _))) => return Err((code, message)),
             Err(error) => return Err((128, format!("the container's first stage died: {error}"))),

@@ -7,11 +7,13 @@ mod exec;
 mod logs;
 mod memory;
 mod output;
+mod own_program;
 mod requests;
 mod setup;
 
 use super::protocol::{Launch, Launched};
 use super::{capabilities, user_namespace};
+use nix::mount::{MsFlags, mount};
 use nix::sched::{CloneFlags, unshare};
 use std::fs::OpenOptions;
 use std::io::{self, Read, Write};
@@ -48,12 +50,22 @@ fn begin() -> io::Result<()> {
     if launch.mapped {
         capabilities::keep_over_exec().map_err(because("keep the rights of the user namespace"))?;
     }
+    follow_the_host()?;
+    launch.program = own_program::seal(&launch.sandbox.folder, &launch.program)
+        .map_err(because("keep this program from the pod"))?;
     let log = OpenOptions::new().create(true).append(true).open(launch.sandbox.folder.join("shim.log"))?;
     let mut command = launch.program.command("pod-shim-inside");
     command.arg(&launch.sandbox.uid).stdin(Stdio::piped()).stdout(Stdio::inherit()).stderr(log);
     let mut inside = command.spawn().map_err(because("run the shim"))?;
     let mut input = inside.stdin.take().expect("it was asked for");
     input.write_all(&serde_json::to_vec(&launch)?)
+}
+
+/// What the host mounts or unmounts is followed, and nothing mounted here is seen there.
+fn follow_the_host() -> io::Result<()> {
+    let none: Option<&str> = None;
+    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)
+        .map_err(because("part from the host's mounts"))
 }
 
 /// Reads the input of the shim.

@@ -84,9 +84,6 @@ pub fn shared_memory(folder: &Path) -> PathBuf {
 
 fn mounts(folder: &Path) -> io::Result<()> {
     let none: Option<&str> = None;
-    // What the host mounts or unmounts is followed, and nothing mounted here is seen there.
-    mount(none, "/", none, MsFlags::MS_REC | MsFlags::MS_SLAVE, none)
-        .map_err(because("part from the host's mounts"))?;
     let quiet = MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC;
     mount(Some("proc"), "/proc", Some("proc"), quiet, none).map_err(because("mount the pod's own /proc"))?;
     let shared = shared_memory(folder);
