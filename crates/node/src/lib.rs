@@ -22,7 +22,7 @@
 //! | [`net`] | the network of the node: pod IPs, DNS, Services |
 //! | [`doctor`] | whether this machine can run pods as processes |
 //! | `file_tree`, `path_below` | trees and paths that pods can change while they are used |
-//! | `program`, `ipc`, `stderr_log` | what the three kinds of process have in common |
+//! | `program`, `process_record`, `ipc`, `stderr_log` | what the three kinds of process have in common |
 
 pub mod doctor;
 mod eviction;
@@ -35,6 +35,7 @@ pub mod net;
 mod path_below;
 mod pods;
 mod probes;
+mod process_record;
 mod program;
 mod references;
 pub mod server;

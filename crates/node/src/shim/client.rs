@@ -1,11 +1,11 @@
 //! The kubelet's client of a shim.
 
-use super::pid_file::Record;
 use super::protocol::{Launch, Launched, Reply, Request};
 use super::running::Running;
 use super::spec::{Container, ContainerState, Exec, Sandbox, Usage};
 use super::state_files;
 use crate::ipc;
+use crate::process_record::Record;
 use crate::program::Program;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -295,7 +295,7 @@ fn refusal(reply: Reply) -> ShimError {
 
 /// What a shim that was killed could not remove itself.
 fn remove_traces(folder: &Path) {
-    for name in [SOCKET, super::pid_file::FILE] {
+    for name in [SOCKET, crate::process_record::FILE] {
         let _ = std::fs::remove_file(folder.join(name));
     }
 }

@@ -21,7 +21,6 @@
 mod capabilities;
 mod client;
 mod init;
-mod pid_file;
 mod pod;
 mod protocol;
 mod running;
@@ -38,5 +37,4 @@ pub use spec::{
 
 pub(crate) use capabilities::keep_over_exec;
 pub(crate) use init::enter;
-pub(crate) use pid_file::Record as ProcessRecord;
 pub(crate) use pod::{launch, serve};

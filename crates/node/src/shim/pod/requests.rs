@@ -1,7 +1,6 @@
 //! What a shim is asked, and how it answers.
 
 use super::super::client::SOCKET;
-use super::super::pid_file::FILE;
 use super::super::protocol::{Launch, Launched, Order, Reply, Request};
 use super::super::spec::{Container, ContainerState, Phase, Processes};
 use super::super::state_files;
@@ -10,6 +9,7 @@ use super::containers::{self, Entry, Progress};
 use super::{connect, exec, memory, report};
 use crate::ipc;
 use crate::net::Joining;
+use crate::process_record::FILE;
 use crate::stderr_log::log;
 use std::cell::RefCell;
 use std::collections::BTreeMap;

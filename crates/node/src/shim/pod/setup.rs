@@ -1,13 +1,13 @@
 //! What process 1 of a pod does before it listens.
 
 use super::super::client::SOCKET;
-use super::super::pid_file::{FILE, Record};
 use super::super::protocol::{Launch, Launched};
 use super::super::spec::{Attachment, Memory};
 use super::children::Children;
 use super::requests::listen;
 use super::{because, read_launch, report};
 use crate::net::Joining;
+use crate::process_record::{FILE, Record};
 use crate::stderr_log::log;
 use nix::mount::{MsFlags, mount};
 use rustix::fs::{FlockOperation, flock};

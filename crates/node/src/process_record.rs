@@ -1,4 +1,4 @@
-//! Which process a shim is: its pid with its start time, so that a recycled pid is never taken for it.
+//! Which process one is: its pid with its start time, so that a recycled pid is never taken for it.
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 use tokio::net::unix::pipe::Receiver;
 
-/// The name of the record in a pod's folder.
+/// The name of the record of its shim in a pod's folder.
 pub const FILE: &str = "shim.json";
 
 /// A process, told apart from all others since the machine was started.
