@@ -1,11 +1,14 @@
 //! `windlass cluster down`: stops a running cluster, wherever it was started.
 
-use super::find::Selection;
+use super::data_dir::{self, DataDir};
+use super::find::{self, Selection};
+use super::process_nodes;
 use super::record::{self, Found};
-use anyhow::Context;
+use anyhow::{Context, bail};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rustix::process::{PidfdFlags, pidfd_open};
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 use tokio::net::unix::pipe::Receiver;
@@ -25,18 +28,42 @@ pub(crate) struct Options {
 }
 
 pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
+    let killed = match options.all {
+        true => find::killed(data_dir::temporary_folders()),
+        false => options.selection.killed(),
+    };
+    for folder in &killed {
+        end_killed(folder)?;
+        println!("ended the pods of a cluster that was killed, in {}", folder.display());
+    }
     let found = match options.all {
         true => record::temporary(),
+        // Nothing is left to be meant.
+        false if !killed.is_empty() => Vec::new(),
         false => vec![options.selection.find()?],
     };
     for found in &found {
         stop(found)?;
         println!("stopped {}", found.record.server);
     }
-    if found.is_empty() {
+    if found.is_empty() && killed.is_empty() {
         println!("no cluster of yours runs without --data-dir");
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Ends what a killed cluster left running. A folder that was to go with it goes.
+fn end_killed(folder: &Path) -> anyhow::Result<()> {
+    let _held = DataDir::at(folder)?;
+    process_nodes::end_left(folder);
+    if process_nodes::has_left(folder) {
+        bail!("not all processes of the killed cluster in {} end", folder.display());
+    }
+    if data_dir::is_temporary(folder) {
+        windlass_node::file_tree::remove(folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
+    }
+    Ok(())
 }
 
 /// Asks a cluster to end, and waits until it has: its lock is let go of, and its process is gone.

@@ -2,6 +2,7 @@
 
 use super::data_dir;
 use super::kubeconfig;
+use super::process_nodes;
 use super::record::{self, Found};
 use anyhow::{Context, bail};
 use std::ffi::OsStr;
@@ -30,11 +31,33 @@ pub(crate) struct Selection {
 }
 
 impl Selection {
+    /// The folders that may be meant whose cluster was killed, and whose pods still run.
+    pub(crate) fn killed(&self) -> Vec<PathBuf> {
+        let owner = || std::env::var_os("KUBECONFIG").and_then(|files| owner(&files));
+        let folders = match (&self.data_dir, owner()) {
+            (Some(folder), _) => vec![folder.clone()],
+            (None, Some(owner)) => vec![owner.folder],
+            (None, None) => data_dir::temporary_folders(),
+        };
+        killed(folders)
+    }
+
     /// The one cluster that is meant, which must run.
     ///
     /// # Errors
     /// When none or several may be meant; the error names the candidates.
     pub(crate) fn find(&self) -> anyhow::Result<Found> {
+        self.find_running().map_err(|error| match self.killed().first() {
+            Some(folder) => anyhow::anyhow!(
+                "the cluster in {} was killed, and its pods still run; `windlass cluster down --data-dir {}` ends them",
+                folder.display(),
+                shown(folder)
+            ),
+            None => error,
+        })
+    }
+
+    fn find_running(&self) -> anyhow::Result<Found> {
         match self.named()? {
             Named::Running(found) => return Ok(found),
             // Not another one instead: `cluster down`, given twice, would stop a cluster that nobody named.
@@ -89,6 +112,12 @@ impl Selection {
             _ => Named::Stopped(owner.folder),
         })
     }
+}
+
+/// Those of these folders whose cluster was killed, and whose pods still run.
+pub(crate) fn killed(folders: Vec<PathBuf>) -> Vec<PathBuf> {
+    let killed = |folder: &PathBuf| !record::is_held(folder) && process_nodes::has_left(folder);
+    folders.into_iter().filter(killed).collect()
 }
 
 /// What `--data-dir` or `KUBECONFIG` names.

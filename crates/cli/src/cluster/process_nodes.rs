@@ -85,24 +85,45 @@ pub(super) async fn end(nodes: Vec<Kubelet>, kept: bool) {
     }
 }
 
-/// Ends what the nodes of a cluster that was killed left running. On a thread of its own: it waits.
+/// Ends what the nodes of a cluster that was killed left running.
 pub(super) fn end_left(home: &Path) {
-    let entries = std::fs::read_dir(home).into_iter().flatten().flatten();
-    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
-    let nodes: Vec<PathBuf> = ours.map(|entry| entry.path()).collect();
-    if nodes.is_empty() {
-        return;
-    }
-    let ended = std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-        runtime.block_on(async {
-            for node in nodes {
-                windlass_node::kill_processes(&node).await;
-            }
-        });
-        std::io::Result::Ok(())
-    });
-    if !matches!(ended.join(), Ok(Ok(()))) {
+    let nodes = folders(home);
+    let end = async move || {
+        for node in nodes {
+            windlass_node::kill_processes(&node).await;
+        }
+    };
+    if beside(end).is_none() {
         tracing::warn!(folder = %home.display(), "what a killed cluster left running could not be ended");
     }
+}
+
+/// Whether processes of a cluster's nodes run. Those of a cluster that was killed do.
+pub(super) fn has_left(home: &Path) -> bool {
+    let nodes = folders(home);
+    let look = async move || {
+        for node in nodes {
+            if windlass_node::has_processes(&node).await {
+                return true;
+            }
+        }
+        false
+    };
+    beside(look) == Some(true)
+}
+
+/// The directories of a cluster's nodes.
+fn folders(home: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(home).into_iter().flatten().flatten();
+    let ours = entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(PREFIX));
+    ours.map(|entry| entry.path()).collect()
+}
+
+/// Waits on a thread of its own, since the caller may be in a runtime. None where there is no such thread or runtime.
+fn beside<T: Send + 'static>(what: impl AsyncFnOnce() -> T + Send + 'static) -> Option<T> {
+    let done = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+        Some(runtime.block_on(what()))
+    });
+    done.join().ok().flatten()
 }

@@ -35,6 +35,8 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
 /// Removes what was stored, while no cluster runs on it.
 fn empty(folder: &Path) -> anyhow::Result<()> {
     let _home = super::data_dir::DataDir::at(folder)?;
+    // A cluster that was killed left its pods running.
+    super::process_nodes::end_left(folder);
     windlass_apiserver::Api::forget_stored(folder)
         .with_context(|| format!("cannot empty {}", folder.display()))
 }

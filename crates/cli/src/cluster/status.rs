@@ -36,6 +36,7 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
         true => record::temporary(),
         false => options.selection.find_all()?,
     };
+    let killed = if found.is_empty() { options.selection.killed() } else { Vec::new() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let asked = runtime.block_on(async {
         let mut asked = Vec::new();
@@ -48,7 +49,21 @@ pub(crate) fn run(options: &Options) -> anyhow::Result<ExitCode> {
     if options.output == Output::Json {
         let _ = writeln!(out, "{}", serde_json::to_string_pretty(&asked)?);
     } else if asked.is_empty() {
-        let _ = writeln!(out, "no cluster of yours runs; --data-dir selects one that was started with it");
+        match killed.first() {
+            Some(folder) => {
+                let _ = writeln!(
+                    out,
+                    "no cluster of yours runs, but pods of one that was killed do, in {0}; `windlass cluster down --data-dir {0}` ends them",
+                    folder.display()
+                );
+            }
+            None => {
+                let _ = writeln!(
+                    out,
+                    "no cluster of yours runs; --data-dir selects one that was started with it"
+                );
+            }
+        }
     } else {
         for one in &asked {
             let _ = writeln!(out, "{}", in_words(one));

