@@ -4,6 +4,7 @@
 //! the reference is the expected one. It uses responses only to make its next request.
 
 mod admission;
+mod aggregation;
 mod built_in;
 mod cel_costs;
 mod cel_rules;
@@ -105,6 +106,7 @@ pub fn behaviours() -> Vec<Behaviour> {
         webhooks::behaviours(),
         conversion::behaviours(),
         policies::behaviours(),
+        aggregation::behaviours(),
     ]
     .concat()
 }

@@ -39,7 +39,10 @@ impl Embedded {
         listener.set_nonblocking(true)?;
         let serving = api.serve_tcp(tokio::net::TcpListener::from_std(listener)?)?;
         let url = format!("http://{}", serving.address()).parse().context("an address makes a URL")?;
-        let client = kube::Client::try_from(kube::Config::new(url))?;
+        let mut config = kube::Config::new(url);
+        // What is answered is what is looked at, as with the reference.
+        config.default_retry = false;
+        let client = kube::Client::try_from(config)?;
         Ok(Self { api, client, serving: Some(serving) })
     }
 

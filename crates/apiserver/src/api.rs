@@ -1,6 +1,7 @@
 //! The API as a whole: made once, cloned cheaply, asked through services.
 
 use crate::admission_plugins::AdmissionPlugin;
+use crate::aggregator;
 use crate::audit::AuditConfig;
 use crate::authentication::Authentication;
 use crate::authorization::{Attributes, AuthorizationMode, On, ResourceAttributes};
@@ -8,7 +9,7 @@ use crate::bootstrap::{self, BootstrapObject};
 use crate::credentials::{Credentials, CredentialsError};
 use crate::dial::Dial;
 use crate::faults::Faults;
-use crate::flow::crd_lifecycle;
+use crate::flow::{api_services, crd_lifecycle};
 use crate::kinds::service_range::ServiceClusterIpRange;
 use crate::metrics;
 use crate::request::Identity;
@@ -169,7 +170,10 @@ impl Api {
         inner.keep_credentials_in(data_dir.join(CREDENTIALS));
         crd_lifecycle::resume(&inner).await;
         bootstrap::make(&inner).await.map_err(|error| failed(io::Error::other(error)))?;
-        Ok(Self(Arc::new(inner)))
+        api_services::resume(&inner).await;
+        let inner = Arc::new(inner);
+        aggregator::follow(&inner);
+        Ok(Self(inner))
     }
 
     /// The API as `identity` sees it: a service for requests of any body, such as a `kube::Client` is made of.

@@ -21,11 +21,13 @@
 //! | `admission_plugins`, `match_resources` | the names of admission plug-ins; which requests webhooks and policies are about |
 //! | `admission_webhooks`, `admission_policies` | the webhooks that are configured, and how they are asked; policies, and what they decide |
 //! | `authentication`, `accounts` | tokens, and those of service accounts |
+//! | `aggregation` | APIServices, and the extension API servers that they lead to |
 //! | `http` | bodies and responses |
 //! | `audit` | who asked for what, as a policy says |
 //! | `state`, `operation` | what all requests share; one request, and one write, on its way |
 //! | `admission` | the admission plug-ins |
 //! | `flow` | the steps of a write: authenticate to commit |
+//! | `aggregator` | asks extension API servers whether they are available, and what they serve |
 //! | `verbs` | get, list, watch, create, update, patch, delete, and subresources with verbs of their own |
 //! | `connect`, `metrics`, `openapi`, `discovery` | what is not stored: kubelets' streams, `metrics.k8s.io`, documents |
 //! | `service`, `serve`, `bootstrap`, `api` | HTTP in process, over TLS, and the API as a whole |
@@ -41,6 +43,8 @@ mod admission;
 mod admission_plugins;
 mod admission_policies;
 mod admission_webhooks;
+mod aggregation;
+mod aggregator;
 mod api;
 mod audit;
 mod authentication;

@@ -4,6 +4,7 @@ use crate::accounts::Accounts;
 use crate::admission_plugins::{AdmissionPlugin, DisabledPlugins};
 use crate::admission_policies::Policies;
 use crate::admission_webhooks::Webhooks;
+use crate::aggregation::{Aggregation, ProxyClient};
 use crate::audit::{AuditConfig, Auditor};
 use crate::authentication::{Authentication, StaticTokens};
 use crate::authorization::{AuthorizationMode, Authorizer};
@@ -69,6 +70,8 @@ pub(crate) struct ApiState {
     pub(crate) webhooks: Webhooks,
     /// What expressions say about what is written.
     pub(crate) policies: Policies,
+    /// Who serves what this server does not.
+    pub(crate) aggregation: Aggregation,
     /// Cancelled when the API stops: watches end.
     pub(crate) stopped: CancellationToken,
 }
@@ -92,6 +95,12 @@ impl ApiState {
             None => Credentials::generate()?,
         };
         Ok(self.credentials.get_or_init(|| made))
+    }
+
+    /// What extension API servers are shown, unless whoever serves the API says otherwise.
+    pub(crate) fn proxy_client(&self) -> io::Result<ProxyClient> {
+        let proxy = self.credentials().and_then(Credentials::front_proxy).map_err(io::Error::other)?;
+        Ok(Some((proxy.certificate.clone(), proxy.key.clone())))
     }
 
     /// Makes and reads service accounts' tokens.
@@ -122,6 +131,7 @@ impl ApiState {
         Self {
             policies: Policies::new(store.clone()),
             webhooks: Webhooks::new(store.clone(), dialer.clone()),
+            aggregation: Aggregation::new(store.clone(), dialer.clone()),
             dialer,
             faults: Faults::new(store.clone()),
             authorizer: Authorizer::new(settings.authorization_modes, store.clone()),

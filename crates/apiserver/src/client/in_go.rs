@@ -19,6 +19,11 @@ impl Unanswered {
     }
 }
 
+/// The same of a request that streams.
+pub(crate) fn words(error: &hyper_util::client::legacy::Error, url: &Uri) -> String {
+    told(error, url).unwrap_or_else(|| super::chain(error))
+}
+
 /// What is known of an error, or of what is behind it.
 fn told(error: &(dyn Error + 'static), url: &Uri) -> Option<String> {
     if let Some(tls) = error.downcast_ref::<rustls::Error>() {

@@ -7,20 +7,22 @@ mod redirect;
 mod verifier;
 
 pub(crate) use connector::{Connector, Reach};
+pub(crate) use in_go::words as go_words;
 pub(crate) use kubeconfig::{Endpoint, InvalidKubeconfig};
 pub(crate) use verifier::TrustedCertificates;
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, LOCATION, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body::Body;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use parking_lot::Mutex;
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 use std::fmt;
 use std::io;
@@ -178,6 +180,27 @@ impl HttpsClient {
             }
         }
     }
+}
+
+/// A client that sends bodies as they come, to addresses of a server that must prove to be `host`.
+pub(crate) fn streaming<B>(
+    connector: Connector,
+    trust: Trust<'_>,
+    own: Option<(&str, &str)>,
+    host: &str,
+) -> io::Result<Client<HttpsConnector<Connector>, B>>
+where
+    B: Body + Send + 'static,
+    B::Data: Send,
+{
+    let name = ServerName::try_from(host.to_owned()).map_err(unusable)?;
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls(trust, own)?)
+        .https_only()
+        .with_server_name_resolver(FixedServerNameResolver::new(name))
+        .enable_http1()
+        .wrap_connector(connector);
+    Ok(Client::builder(TokioExecutor::new()).build(connector))
 }
 
 impl Asked {

@@ -1,6 +1,6 @@
 //! Keeps credentials in a folder that only this user may read: all of them, or none.
 
-use super::{CredentialsError, Parts};
+use super::{CredentialsError, FrontProxy, Parts, issue};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
@@ -15,18 +15,19 @@ const ADMIN_KEY: &str = "admin.key";
 const ADMIN_TOKEN: &str = "admin.token";
 const ACCOUNTS_KEY: &str = "service-accounts.key";
 
+/// The folder of the front proxy, inside of that of the rest.
+const FRONT_PROXY: &str = "front-proxy";
+const PROXY_CA_CERTIFICATE: &str = "ca.crt";
+const PROXY_CERTIFICATE: &str = "client.crt";
+const PROXY_KEY: &str = "client.key";
+
 /// What the folder holds; none if there is no such folder.
 pub(super) fn read(folder: &Path) -> Result<Option<Parts>, CredentialsError> {
     if !folder.try_exists().map_err(failed("look for", folder))? {
         return Ok(None);
     }
     tighten(folder, 0o700)?;
-    let text = |name: &str| {
-        let path = folder.join(name);
-        tighten(&path, 0o600)?;
-        let text = fs::read_to_string(&path).map_err(failed("read", &path))?;
-        Ok::<_, CredentialsError>(text)
-    };
+    let text = |name| read_private(folder, name);
     Ok(Some(Parts {
         ca_certificate: text(CA_CERTIFICATE)?,
         ca_key: text(CA_KEY)?,
@@ -37,6 +38,33 @@ pub(super) fn read(folder: &Path) -> Result<Option<Parts>, CredentialsError> {
         admin_token: text(ADMIN_TOKEN)?.trim().to_owned(),
         accounts_key: text(ACCOUNTS_KEY)?,
     }))
+}
+
+/// The front proxy of the folder, which is made if it has none.
+pub(super) fn front_proxy(folder: &Path) -> Result<FrontProxy, CredentialsError> {
+    let place = folder.join(FRONT_PROXY);
+    if !place.try_exists().map_err(failed("look for", &place))? {
+        let made = issue::front_proxy()?;
+        let files = [
+            (PROXY_CA_CERTIFICATE, &made.ca_certificate),
+            (PROXY_CERTIFICATE, &made.certificate),
+            (PROXY_KEY, &made.key),
+        ];
+        write_whole(&place, &files)?;
+        return Ok(made);
+    }
+    tighten(&place, 0o700)?;
+    Ok(FrontProxy {
+        ca_certificate: read_private(&place, PROXY_CA_CERTIFICATE)?,
+        certificate: read_private(&place, PROXY_CERTIFICATE)?,
+        key: read_private(&place, PROXY_KEY)?,
+    })
+}
+
+fn read_private(folder: &Path, name: &str) -> Result<String, CredentialsError> {
+    let path = folder.join(name);
+    tighten(&path, 0o600)?;
+    fs::read_to_string(&path).map_err(failed("read", &path))
 }
 
 /// Takes from others what they may do with a file of ours, and says so: who had read it meanwhile still knows it.
@@ -54,16 +82,9 @@ fn tighten(path: &Path, wanted: u32) -> Result<(), CredentialsError> {
     Ok(())
 }
 
-/// Makes the folder. It appears whole or not at all, whenever the machine stops.
+/// Makes the folder.
 pub(super) fn write(folder: &Path, parts: &Parts) -> Result<(), CredentialsError> {
-    let new = folder.with_extension("new");
-    if new.try_exists().map_err(failed("look for", &new))? {
-        fs::remove_dir_all(&new).map_err(failed("remove", &new))?;
-    }
-    let above = folder.parent().unwrap_or(Path::new("."));
-    DirBuilder::new().recursive(true).mode(0o700).create(above).map_err(failed("make", above))?;
-    DirBuilder::new().mode(0o700).create(&new).map_err(failed("make", &new))?;
-    for (name, text) in [
+    let files = [
         (CA_CERTIFICATE, &parts.ca_certificate),
         (CA_KEY, &parts.ca_key),
         (SERVER_CERTIFICATE, &parts.server_certificate),
@@ -72,7 +93,20 @@ pub(super) fn write(folder: &Path, parts: &Parts) -> Result<(), CredentialsError
         (ADMIN_KEY, &parts.admin_key),
         (ADMIN_TOKEN, &parts.admin_token),
         (ACCOUNTS_KEY, &parts.accounts_key),
-    ] {
+    ];
+    write_whole(folder, &files)
+}
+
+/// Makes a folder with these files. It appears whole or not at all, whenever the machine stops.
+fn write_whole(folder: &Path, files: &[(&str, &String)]) -> Result<(), CredentialsError> {
+    let new = folder.with_extension("new");
+    if new.try_exists().map_err(failed("look for", &new))? {
+        fs::remove_dir_all(&new).map_err(failed("remove", &new))?;
+    }
+    let above = folder.parent().unwrap_or(Path::new("."));
+    DirBuilder::new().recursive(true).mode(0o700).create(above).map_err(failed("make", above))?;
+    DirBuilder::new().mode(0o700).create(&new).map_err(failed("make", &new))?;
+    for (name, text) in files {
         let path = new.join(name);
         write_private(&path, text).map_err(failed("write", &path))?;
     }
@@ -122,6 +156,20 @@ mod tests {
         std::fs::set_permissions(&folder, std::fs::Permissions::from_mode(0o755)).unwrap();
         Credentials::kept_in(&folder).unwrap();
         assert_eq!((mode(key), mode(folder)), (0o600, 0o700));
+    }
+
+    #[test]
+    fn a_front_proxy_is_made_once_also_in_a_folder_of_before() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("credentials");
+        let made = Credentials::kept_in(&folder).unwrap();
+        assert!(!folder.join("front-proxy").exists(), "nobody asked for it");
+        let proxy = made.front_proxy().unwrap();
+        let again = Credentials::kept_in(&folder).unwrap();
+        assert_eq!(again.front_proxy().unwrap().key, proxy.key);
+        assert_ne!(proxy.ca_certificate, made.ca_certificate(), "clients of one are no proxies");
+        let mode = |name| std::fs::metadata(folder.join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("front-proxy"), mode("front-proxy/client.key")), (0o700, 0o600));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Makes certificates, keys and tokens.
 
-use super::{CredentialsError, Parts};
+use super::{CredentialsError, FRONT_PROXY, FrontProxy, Parts};
 use crate::x509::{AlternativeNames, Certificate, CertificateRequest, KeyUsages, Subject, pem};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -26,8 +26,11 @@ const HOSTS: [&str; 8] = [
 /// How long certificates hold: longer than a development cluster lives, since nothing renews them.
 const YEARS: i16 = 10;
 
+/// The name of the CA of the server and its clients.
+const CA: &str = "windlass-ca";
+
 pub(super) fn all() -> Result<Parts, CredentialsError> {
-    let params = ca_params()?;
+    let params = ca_params(CA)?;
     let ca_key = KeyPair::generate()?;
     let ca_certificate = params.self_signed(&ca_key)?;
     let issuer = Issuer::from_params(&params, &ca_key);
@@ -92,14 +95,24 @@ pub(super) fn requested<'a>(
 
 /// A further certificate for a server, of the CA with that key.
 pub(super) fn server(ca_key: &str, name: &str, hosts: &[&str]) -> Result<(String, String), CredentialsError> {
-    let (params, key) = (ca_params()?, KeyPair::from_pem(ca_key)?);
+    let (params, key) = (ca_params(CA)?, KeyPair::from_pem(ca_key)?);
     let issuer = Issuer::from_params(&params, &key);
     // What counts of the CA's own certificate is its name and its key.
     Ok(pair(&issuer, hosts, name, None, ExtendedKeyUsagePurpose::ServerAuth)?)
 }
 
-fn ca_params() -> Result<CertificateParams, rcgen::Error> {
-    let mut params = params(&[], "windlass-ca", None)?;
+/// A CA that nobody else shares, and the certificate of the front proxy. The CA's key is forgotten: it signs nothing else.
+pub(super) fn front_proxy() -> Result<FrontProxy, CredentialsError> {
+    let params = ca_params("windlass-front-proxy-ca")?;
+    let ca_key = KeyPair::generate()?;
+    let ca_certificate = params.self_signed(&ca_key)?.pem();
+    let issuer = Issuer::from_params(&params, &ca_key);
+    let (certificate, key) = pair(&issuer, &[], FRONT_PROXY, None, ExtendedKeyUsagePurpose::ClientAuth)?;
+    Ok(FrontProxy { ca_certificate, certificate, key })
+}
+
+fn ca_params(name: &str) -> Result<CertificateParams, rcgen::Error> {
+    let mut params = params(&[], name, None)?;
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     Ok(params)

@@ -9,7 +9,7 @@ mod issue;
 use crate::x509::{CertificateRequest, UnknownUsage};
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use windlass_clock::Timestamp;
 
 /// Why there are no credentials.
@@ -42,7 +42,27 @@ pub enum CredentialsError {
 /// Certificates of a CA, the server and the administrator, the administrator's token, and the key that signs service
 /// account tokens. Clones share them.
 #[derive(Clone)]
-pub struct Credentials(Arc<Parts>);
+pub struct Credentials(Arc<Kept>);
+
+/// What there is, and where it is kept.
+struct Kept {
+    parts: Parts,
+    folder: Option<PathBuf>,
+    /// Made when it is first asked for.
+    front_proxy: OnceLock<FrontProxy>,
+}
+
+/// Who the API server is to the extension API servers that it leads requests to, as PEM texts. Its CA signs nothing else, so whoever shows
+/// such a certificate may say for whom it asks.
+#[derive(Clone)]
+pub(crate) struct FrontProxy {
+    pub(crate) ca_certificate: String,
+    pub(crate) certificate: String,
+    pub(crate) key: String,
+}
+
+/// The common name of the front proxy.
+pub(crate) const FRONT_PROXY: &str = "front-proxy-client";
 
 /// All of it, as PEM texts; the token as it is sent.
 struct Parts {
@@ -63,7 +83,7 @@ impl Credentials {
     /// # Errors
     /// When this machine gives no random numbers.
     pub fn generate() -> Result<Self, CredentialsError> {
-        Ok(Self(Arc::new(issue::all()?)))
+        Ok(Self::of(issue::all()?, None))
     }
 
     /// Those in `folder`, which is made with new ones if it is not there. Nobody but this user may read it.
@@ -80,12 +100,31 @@ impl Credentials {
                 parts
             }
         };
-        Ok(Self(Arc::new(parts)))
+        Ok(Self::of(parts, Some(folder.to_owned())))
+    }
+
+    fn of(parts: Parts, folder: Option<PathBuf>) -> Self {
+        Self(Arc::new(Kept { parts, folder, front_proxy: OnceLock::new() }))
+    }
+
+    /// Who the API server is to extension API servers. It is kept with the rest, but was not always: what lacks is made.
+    ///
+    /// # Errors
+    /// When it can neither be read nor made.
+    pub(crate) fn front_proxy(&self) -> Result<&FrontProxy, CredentialsError> {
+        if let Some(known) = self.0.front_proxy.get() {
+            return Ok(known);
+        }
+        let made = match &self.0.folder {
+            Some(folder) => files::front_proxy(folder)?,
+            None => issue::front_proxy()?,
+        };
+        Ok(self.0.front_proxy.get_or_init(|| made))
     }
 
     /// The certificate that clients trust, as PEM.
     pub fn ca_certificate(&self) -> &str {
-        &self.0.ca_certificate
+        &self.0.parts.ca_certificate
     }
 
     /// A certificate for a client and its key, as PEM: of a user, and of the groups that the user is in. It is kept nowhere.
@@ -93,7 +132,7 @@ impl Credentials {
     /// # Errors
     /// When it cannot be made.
     pub fn issue_client(&self, user: &str, groups: &[&str]) -> Result<(String, String), CredentialsError> {
-        issue::client(&self.0.ca_certificate, &self.0.ca_key, user, groups)
+        issue::client(&self.0.parts.ca_certificate, &self.0.parts.ca_key, user, groups)
     }
 
     /// A certificate for a server and its key, as PEM: of that name, which is reached under those addresses and names. It
@@ -102,7 +141,7 @@ impl Credentials {
     /// # Errors
     /// When it cannot be made, such as for a host that is neither a name nor an address.
     pub fn issue_server(&self, name: &str, hosts: &[&str]) -> Result<(String, String), CredentialsError> {
-        issue::server(&self.0.ca_key, name, hosts)
+        issue::server(&self.0.parts.ca_key, name, hosts)
     }
 
     /// The certificate that was asked for, as PEM: of the request's subject, names and key, for these uses, which are named
@@ -117,35 +156,35 @@ impl Credentials {
         not_before: Timestamp,
         not_after: Timestamp,
     ) -> Result<String, CredentialsError> {
-        issue::requested(&self.0, request, usages, not_before, not_after)
+        issue::requested(&self.0.parts, request, usages, not_before, not_after)
     }
 
     /// The administrator's certificate, as PEM.
     pub fn admin_certificate(&self) -> &str {
-        &self.0.admin_certificate
+        &self.0.parts.admin_certificate
     }
 
     /// The key of the administrator's certificate, as PEM.
     pub fn admin_key(&self) -> &str {
-        &self.0.admin_key
+        &self.0.parts.admin_key
     }
 
     /// The administrator's bearer token.
     pub fn admin_token(&self) -> &str {
-        &self.0.admin_token
+        &self.0.parts.admin_token
     }
 
     pub(crate) fn server_certificate(&self) -> &str {
-        &self.0.server_certificate
+        &self.0.parts.server_certificate
     }
 
     pub(crate) fn server_key(&self) -> &str {
-        &self.0.server_key
+        &self.0.parts.server_key
     }
 
     /// The key that signs service account tokens, as PEM.
     pub(crate) fn accounts_key(&self) -> &str {
-        &self.0.accounts_key
+        &self.0.parts.accounts_key
     }
 }
 

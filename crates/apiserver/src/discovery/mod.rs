@@ -3,10 +3,12 @@
 mod aggregated;
 mod health;
 
+use crate::aggregation::{self, Aggregation};
 use crate::facts::FACTS;
 use crate::http::ApiBody;
 use crate::http::etag::{tag, tagged};
 use crate::http::response::{self, failure, plain, respond};
+use crate::object::{list, text};
 use crate::openapi;
 use crate::registry::Served;
 use crate::request::media::accept::{self, Endpoint};
@@ -43,7 +45,7 @@ pub(crate) fn answer(api: &ApiState, parts: &Parts, query: &Query, segments: &[S
         && let Ok(wanted) = accept::negotiate(header(ACCEPT), Endpoint::Discovery)
     {
         let core = segments == ["api"];
-        let body = windlass_schema::json::write(&aggregated::document(&served, core));
+        let body = windlass_schema::json::write(&aggregated::document(&served, &api.aggregation, core));
         let tag = tag(&body);
         let response = tagged(aggregated::MEDIA_TYPE, &tag, header(IF_NONE_MATCH), body);
         return response::encoded(response, wanted.media, false);
@@ -62,14 +64,16 @@ pub(crate) fn answer(api: &ApiState, parts: &Parts, query: &Query, segments: &[S
             return health::answer(endpoint, &check.join("/"), query, api.store.can_write());
         }
         ["metrics"] => return metrics(api.flow_control.metrics() + &api.webhooks.metrics.text()),
-        [] => return document(&paths(&served)),
+        [] => return document(&paths(&served, &groups(&served, &api.aggregation))),
         ["api"] => Some(json!({
             "kind": "APIVersions", "versions": ["v1"],
             "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": ""}],
         })),
         ["api", version] => resource_list(&served, "", version),
-        ["apis"] => Some(json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups(&served)})),
-        ["apis", name] => group(&served, name).map(|mut group| {
+        ["apis"] => Some(
+            json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups(&served, &api.aggregation)}),
+        ),
+        ["apis", name] => group(&served, &api.aggregation, name).map(|mut group| {
             group["kind"] = json!("APIGroup");
             group["apiVersion"] = json!("v1");
             group
@@ -148,7 +152,7 @@ fn version() -> Value {
     })
 }
 
-fn paths(served: &Served) -> Value {
+fn paths(served: &Served, groups: &[Value]) -> Value {
     let mut paths: Vec<String> = [
         "/.well-known/openid-configuration",
         "/api",
@@ -163,26 +167,56 @@ fn paths(served: &Served) -> Value {
     ]
     .map(str::to_owned)
     .to_vec();
+    for group in groups {
+        paths.push(format!("/apis/{}", text(group, &["name"])));
+        let versions = list(group, &["versions"]).iter();
+        paths.extend(versions.map(|version| format!("/apis/{}", text(version, &["groupVersion"]))));
+    }
+    // What is served without an APIService is there, too.
     for group in served.group_names() {
         paths.push(format!("/apis/{group}"));
         paths.extend(served.versions(&group).iter().map(|version| format!("/apis/{group}/{version}")));
     }
     paths.sort();
+    paths.dedup();
     json!({ "paths": paths })
 }
 
-fn groups(served: &Served) -> Vec<Value> {
-    served.group_names().iter().filter_map(|name| group(served, name)).collect()
+/// The groups of all APIServices, in their order. The first is that of the APIServices themselves, and the last those that have none.
+fn groups(served: &Served, aggregation: &Aggregation) -> Vec<Value> {
+    let services = aggregation.services();
+    let registered = services.groups();
+    let own = served.versions(aggregation::GROUP);
+    let first = (aggregation::GROUP, own.iter().map(String::as_str).collect());
+    let names = served.group_names();
+    let is_built_in = |name: &str| FACTS.groups.iter().any(|known| known.name == name);
+    let others =
+        names.iter().filter(|name| !is_built_in(name) && !registered.iter().any(|(known, _)| known == name));
+    let others: Vec<(&str, Vec<String>)> =
+        others.map(|name| (name.as_str(), served.versions(name))).collect();
+    let others = others.iter().map(|(name, versions)| (*name, versions.iter().map(String::as_str).collect()));
+    let all = std::iter::once(first).chain(registered.iter().cloned()).chain(others);
+    let all = all.filter(|(name, _): &(&str, Vec<&str>)| !name.is_empty());
+    all.map(|(name, versions)| shown_group(name, &versions)).collect()
 }
 
-fn group(served: &Served, name: &str) -> Option<Value> {
-    let versions: Vec<Value> = served
-        .versions(name)
-        .iter()
-        .map(|version| json!({"groupVersion": format!("{name}/{version}"), "version": version}))
-        .collect();
-    let preferred = versions.first()?.clone();
-    (!name.is_empty()).then(|| json!({"name": name, "versions": versions, "preferredVersion": preferred}))
+/// One group: as its APIServices say, or as it is served if it has none.
+fn group(served: &Served, aggregation: &Aggregation, name: &str) -> Option<Value> {
+    let services = aggregation.services();
+    let registered = services.groups().into_iter().find(|(known, _)| *known == name);
+    if let Some((_, versions)) = registered.filter(|_| !name.is_empty()) {
+        return Some(shown_group(name, &versions));
+    }
+    let versions = served.versions(name);
+    let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
+    (!name.is_empty() && !versions.is_empty()).then(|| shown_group(name, &versions))
+}
+
+fn shown_group(name: &str, versions: &[&str]) -> Value {
+    let shown = |version: &&str| json!({"groupVersion": format!("{name}/{version}"), "version": version});
+    let versions: Vec<Value> = versions.iter().map(shown).collect();
+    let preferred = versions.first().cloned();
+    json!({"name": name, "versions": versions, "preferredVersion": preferred})
 }
 
 fn resource_list(served: &Served, group: &str, version: &str) -> Option<Value> {

@@ -5,7 +5,7 @@
 
 use super::delete::{Deletion, delete_quietly};
 use super::delete_options::DeleteOptions;
-use super::{commit, encode, managed};
+use super::{api_services, commit, encode, managed};
 use crate::crd::{self, CLEANUP, GROUP, STORAGE, naming, prepare};
 use crate::object::{child, text, timestamp};
 use crate::operation::Operation;
@@ -60,6 +60,7 @@ pub(crate) async fn deleted(operation: &Operation<'_>, name: &str) {
     if is_definitions(resource) {
         operation.api.registry.forget(name);
         settle_waiting(operation.api).await;
+        register(operation.api, name).await;
     } else if resource.custom && resource.terminating {
         settle_and_follow(operation.api, &resource.definition).await;
     }
@@ -70,6 +71,14 @@ async fn settle_and_follow(api: &ApiState, name: &str) {
     settle(api, name).await;
     if api.store.get(&Key::new(STORAGE, "", name)).is_none() {
         settle_waiting(api).await;
+    }
+    register(api, name).await;
+}
+
+/// Registers the versions of a definition, whose name says its group.
+async fn register(api: &ApiState, name: &str) {
+    if let Some((_, group)) = name.split_once('.') {
+        api_services::register(api, group).await;
     }
 }
 

@@ -1,8 +1,8 @@
 //! A new object, from mutating admission to the store.
 
 use super::{
-    commit, crd_lifecycle, encode, escalation, mutating_admission, policy_params, prepare, validate,
-    validating_admission,
+    api_services, commit, crd_lifecycle, encode, escalation, mutating_admission, policy_params, prepare,
+    validate, validating_admission,
 };
 use crate::object::text;
 use crate::operation::{Operation, Outcome};
@@ -48,6 +48,7 @@ pub(crate) async fn store_new(operation: &Operation<'_>, mut object: Value) -> R
     match commit::create(operation, &name, body).await {
         Ok(entry) => {
             crd_lifecycle::changed(operation, &name).await;
+            api_services::changed(operation, &name).await;
             Ok(Outcome::Stored(entry))
         }
         Err(CommitError::Exists(found)) => Err(taken(&found)),

@@ -2,7 +2,7 @@
 
 use super::delete_options::{DeleteOptions, Propagation};
 use super::guaranteed_update::{ATTEMPTS, contended};
-use super::{commit, convert, crd_lifecycle, encode, mutating_admission, validating_admission};
+use super::{api_services, commit, convert, crd_lifecycle, encode, mutating_admission, validating_admission};
 use crate::kinds::Dependents;
 use crate::object::{child, text, timestamp};
 use crate::operation::{Operation, Outcome};
@@ -39,8 +39,14 @@ pub(crate) async fn delete_one(
     let deletion = delete_quietly(operation, name, options).await?;
     if !operation.options.dry_run {
         match &deletion {
-            Deletion::Pending(_) => crd_lifecycle::changed(operation, name).await,
-            Deletion::Done { .. } => crd_lifecycle::deleted(operation, name).await,
+            Deletion::Pending(_) => {
+                crd_lifecycle::changed(operation, name).await;
+                api_services::changed(operation, name).await;
+            }
+            Deletion::Done { .. } => {
+                crd_lifecycle::deleted(operation, name).await;
+                api_services::deleted(operation, name).await;
+            }
         }
     }
     Ok(deletion)

@@ -3,7 +3,7 @@
 
 use super::create::store_new;
 use super::{
-    authorize, commit, convert, crd_lifecycle, encode, escalation, managed, mutating_admission,
+    api_services, authorize, commit, convert, crd_lifecycle, encode, escalation, managed, mutating_admission,
     policy_params, prepare, validate, validating_admission,
 };
 use crate::authorization::{Attributes, On, ResourceAttributes};
@@ -136,6 +136,7 @@ pub(crate) async fn guaranteed_update(
             match commit::delete(operation, name, entry.revision()).await {
                 Ok(_) => {
                     crd_lifecycle::deleted(operation, name).await;
+                    api_services::deleted(operation, name).await;
                     return Ok((Outcome::Unstored(shown), false));
                 }
                 Err(CommitError::Missing) => return Ok((Outcome::Unstored(shown), false)),
@@ -150,6 +151,7 @@ pub(crate) async fn guaranteed_update(
         match commit::update(operation, name, entry.revision(), body).await {
             Ok(stored) => {
                 crd_lifecycle::changed(operation, name).await;
+                api_services::changed(operation, name).await;
                 return Ok((Outcome::Stored(stored), false));
             }
             Err(CommitError::Conflict(_) | CommitError::Missing) => {}

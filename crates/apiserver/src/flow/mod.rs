@@ -7,8 +7,10 @@
 //! [`create`](mod@create) and [`guaranteed_update`](mod@guaranteed_update) run the steps from mutating admission on, and
 //! [`delete`](mod@delete) those that a deletion has. Updates and patches run them again inside the retry of the
 //! compare-and-swap, on the object as it was read in that attempt, which [`convert`] brings into the version of the request.
-//! [`connect_admission`] admits what is stored nowhere and leads to a node. [`crd_lifecycle`] is what follows from a write of a CustomResourceDefinition.
+//! [`connect_admission`] admits what is stored nowhere and leads to a node. [`crd_lifecycle`] is what follows from a write of a CustomResourceDefinition, and
+//! [`api_services`] from one of an APIService.
 
+pub(crate) mod api_services;
 pub(crate) mod audit;
 pub(crate) mod authenticate;
 pub(crate) mod authorize;

@@ -2,10 +2,14 @@
 //! address that changes with its contents; version 2 has one for all.
 
 mod gnostic;
+mod merge;
 mod object_meta;
 mod paths;
 mod v2;
 
+pub(crate) use merge::of_paths;
+
+use crate::aggregation::Registered;
 use crate::crd;
 use crate::facts::FACTS;
 use crate::http::ApiBody;
@@ -25,7 +29,7 @@ use http::{HeaderValue, Response, StatusCode};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use windlass_store::Key;
 
 /// As documents show the version.
@@ -101,7 +105,41 @@ pub(crate) fn answer(
 fn older_document(api: &ApiState, served: &Served) -> Value {
     let documents = addresses(served).into_iter();
     let documents = documents.filter_map(|(_, group, version)| document(api, served, &group, &version));
-    v2::document(documents.collect(), SHOWN_VERSION)
+    let mut all = v2::document(documents.collect(), SHOWN_VERSION);
+    for registered in extensions(api) {
+        if let Some(document) = api.aggregation.documents(&registered.name).openapi_v2 {
+            merge::merge(&mut all, &document);
+        }
+    }
+    all
+}
+
+/// The APIServices that lead elsewhere, the preferred ones first.
+fn extensions(api: &ApiState) -> Vec<Arc<Registered>> {
+    let mut all: Vec<Arc<Registered>> = api.aggregation.services().remotes().cloned().collect();
+    all.sort_by_key(|known| std::cmp::Reverse((known.group_priority, known.version_priority)));
+    all
+}
+
+/// Which extension API server has a document of version 3 at this path: what is served here is described here.
+pub(crate) fn elsewhere(api: &ApiState, path: &[String]) -> Option<Arc<Registered>> {
+    let ["openapi", "v3", rest @ ..] = &*path.iter().map(String::as_str).collect::<Vec<_>>() else {
+        return None;
+    };
+    if rest.is_empty() || !api.aggregation.is_used() {
+        return None;
+    }
+    let wanted = rest.join("/");
+    let served = api.registry.served();
+    let ours = addresses(&served).into_iter().any(|(path, ..)| path == wanted);
+    extensions(api).into_iter().find(|registered| describes(api, registered, &wanted, ours))
+}
+
+/// Whether an extension API server describes what is at a path.
+fn describes(api: &ApiState, registered: &Registered, path: &str, ours: bool) -> bool {
+    let own = registered.path().trim_start_matches('/') == path;
+    let documents = api.aggregation.documents(&registered.name).openapi_v3;
+    (own || !ours) && documents.is_some_and(|documents| documents.contains_key(path))
 }
 
 const JSON: &str = "application/json";
@@ -172,6 +210,15 @@ fn index(api: &ApiState, served: &Served) -> Value {
         });
         let address = format!("/openapi/v3/{path}?hash={tag}");
         paths.insert(path, json!({"serverRelativeURL": address}));
+    }
+    let ours: BTreeSet<String> = paths.keys().cloned().collect();
+    for registered in extensions(api).into_iter().rev() {
+        let documents = api.aggregation.documents(&registered.name).openapi_v3.unwrap_or_default();
+        for (path, address) in documents.iter() {
+            if describes(api, &registered, path, ours.contains(path)) {
+                paths.insert(path.clone(), address.clone());
+            }
+        }
     }
     json!({ "paths": paths })
 }

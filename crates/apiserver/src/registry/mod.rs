@@ -142,7 +142,7 @@ impl Served {
 }
 
 /// How versions are preferred: stable ones, then beta, then alpha, the highest of each first; then all else by name.
-fn rank(version: &str) -> (u8, u64, u64, String) {
+pub(crate) fn rank(version: &str) -> (u8, u64, u64, String) {
     let number = |text: &str| text.parse::<u64>().ok();
     let Some(rest) = version.strip_prefix('v') else { return (0, 0, 0, version.to_owned()) };
     for (word, class) in [("beta", 2), ("alpha", 1)] {

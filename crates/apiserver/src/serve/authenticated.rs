@@ -104,7 +104,8 @@ impl hyper::service::Service<Request<Incoming>> for Front {
     fn call(&self, mut request: Request<Incoming>) -> Self::Future {
         let connection = self.0.clone();
         let busy = Pulse::begin(&connection.pulse);
-        if let (Some(_), Some(peer)) = (&connection.api.auditor, connection.peer) {
+        let tells_where = connection.api.auditor.is_some() || connection.api.aggregation.is_used();
+        if let Some(peer) = connection.peer.filter(|_| tells_where) {
             request.extensions_mut().insert(SourceAddress(peer));
         }
         Box::pin(async move {

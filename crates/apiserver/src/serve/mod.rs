@@ -7,6 +7,8 @@ mod tls;
 mod trust;
 
 use crate::api::Api;
+use crate::authentication::RequestHeader;
+use crate::credentials::FRONT_PROXY;
 use crate::flow::authenticate::Authenticator;
 use crate::request::identity::Identity;
 pub use subject::{Subject, of as subject_of};
@@ -68,11 +70,21 @@ impl Api {
     /// If the listener has no address, or the credentials are unusable.
     pub fn serve_tls(&self, listener: TcpListener) -> io::Result<Serving> {
         let credentials = self.0.credentials().map_err(io::Error::other)?;
+        let proxy = credentials.front_proxy().map_err(io::Error::other)?;
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
         let identity = TlsIdentity {
             certificates: credentials.server_certificate().to_owned(),
             key: credentials.server_key().to_owned(),
             client_ca: Some(credentials.ca_certificate().to_owned()),
-            request_header: None,
+            request_header: Some(RequestHeader {
+                client_ca: proxy.ca_certificate.clone(),
+                allowed_names: owned(&[FRONT_PROXY]),
+                username_headers: owned(&["X-Remote-User"]),
+                uid_headers: owned(&["X-Remote-Uid"]),
+                group_headers: owned(&["X-Remote-Group"]),
+                extra_headers_prefixes: owned(&["X-Remote-Extra-"]),
+            }),
+            proxy_client: Some((proxy.certificate.clone(), proxy.key.clone())),
         };
         self.serve_tls_as(listener, &identity)
     }
@@ -84,6 +96,7 @@ impl Api {
     pub fn serve_tls_as(&self, listener: TcpListener, identity: &TlsIdentity) -> io::Result<Serving> {
         // A key that cannot be used is told now, and not by refusing every token later.
         self.0.accounts()?;
+        self.0.aggregation.prove_with(identity.proxy_client.clone());
         let authenticator = Arc::new(Authenticator::new(self.0.clone()));
         let serving = self.serve(listener, Transport::Tls { tls: Tls::new(identity)?, authenticator })?;
         tokio::spawn(trust::publish(self.clone(), identity.clone()));

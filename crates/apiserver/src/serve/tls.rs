@@ -32,6 +32,8 @@ pub struct TlsIdentity {
     pub client_ca: Option<String>,
     /// Which front proxies are believed. Without them and without who signs for clients, no certificate is asked for.
     pub request_header: Option<RequestHeader>,
+    /// The certificate that is shown to extension API servers, and its key; none is shown without.
+    pub proxy_client: Option<(String, String)>,
 }
 
 impl fmt::Debug for TlsIdentity {

@@ -1,9 +1,12 @@
 //! HTTP in process: a tower service that reads a request, sends it to its verb and builds the response.
 
+mod aggregated;
 mod dispatch;
 mod request_body;
 mod verb;
 
+use crate::aggregation::{self, Registered, Streamed};
+use crate::aggregator;
 use crate::audit::AuditedRequest;
 use crate::connect::{ConnectRequest, Connects, connects};
 use crate::discovery;
@@ -16,6 +19,7 @@ use crate::http::ApiBody;
 use crate::http::response::{self, failure, plain, success, warned};
 use crate::http::websocket::WebSocketUpgrade;
 use crate::metrics::{MetricsRequest, is_metrics};
+use crate::openapi;
 use crate::operation::{Call, LONGEST_REQUEST, Operation};
 use crate::request::Identity;
 use crate::request::media::accept::{self, Endpoint};
@@ -24,12 +28,14 @@ use crate::request::query::{self, Query};
 use crate::resource::Resource;
 use crate::state::ApiState;
 use crate::status::Status;
+use aggregated::Led;
 use bytes::Bytes;
 use dispatch::{dispatch, reshaped};
 use http::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
 use http_body::Body;
+use http_body_util::{BodyExt as _, Full};
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -91,6 +97,10 @@ where
         let service = self.clone();
         Box::pin(async move {
             let (parts, body) = request.into_parts();
+            if let Some(to) = service.api.aggregation.leads(parts.uri.path()) {
+                let body = body.map_err(Into::into).boxed_unsync();
+                return service.answer(parts, Payload::Led(to, body)).await;
+            }
             // Read before anything is refused: a connection with an unread body could not be used again.
             let body = Clock::real().timeout(BODY_TIME, request_body::read(body)).await;
             let body = body.unwrap_or_else(|_| {
@@ -98,18 +108,26 @@ where
             });
             let reads = matches!(parts.method, Method::GET | Method::HEAD | Method::OPTIONS);
             if reads || !service.api.store.is_durable() {
-                return service.answer(parts, body).await;
+                return service.answer(parts, Payload::Read(body)).await;
             }
             // A write waits for the disk. A client that leaves meanwhile does not take with it what has to follow.
-            let writing = tokio::spawn(async move { service.answer(parts, body).await });
+            let writing = tokio::spawn(async move { service.answer(parts, Payload::Read(body)).await });
             writing.await.unwrap_or_else(|error| Err(io::Error::other(error)))
         })
     }
 }
 
+/// What comes with a request's head.
+enum Payload {
+    /// Its body, whole, if it is one.
+    Read(Result<Bytes, Status>),
+    /// Its body as it arrives, and to whom it is led.
+    Led(Arc<Registered>, Streamed),
+}
+
 impl ApiService {
     /// Answers, indented for those who read along.
-    async fn answer(&self, parts: Parts, body: Result<Bytes, Status>) -> io::Result<Response<ApiBody>> {
+    async fn answer(&self, parts: Parts, body: Payload) -> io::Result<Response<ApiBody>> {
         let query = Query::parse(parts.uri.query().unwrap_or_default());
         let user_agent = parts.headers.get(USER_AGENT).and_then(|value| value.to_str().ok());
         let pretty = accept::pretty(query.get("pretty"), user_agent.unwrap_or_default());
@@ -131,7 +149,7 @@ impl ApiService {
         &self,
         mut parts: Parts,
         query: Query,
-        body: Result<Bytes, Status>,
+        body: Payload,
     ) -> io::Result<Response<ApiBody>> {
         let route = path::route(parts.uri.path());
         let watches = query.flag("watch") || matches!(&route, Route::Resource(target) if target.watch);
@@ -203,11 +221,24 @@ impl ApiService {
         parts: Parts,
         route: Route,
         query: Query,
-        body: Result<Bytes, Status>,
+        body: Payload,
     ) -> io::Result<Response<ApiBody>> {
+        let body = match body {
+            Payload::Read(body) => body,
+            Payload::Led(to, body) => return Ok(self.lead(parts, &route, &query, &to, body).await),
+        };
         let target = match route {
             Route::Malformed => return Ok(plain(StatusCode::BAD_REQUEST, "400 Bad Request")),
-            Route::Other(segments) => return Ok(discovery::answer(&self.api, &parts, &query, &segments)),
+            Route::Other(segments) => {
+                return Ok(match openapi::elsewhere(&self.api, &segments) {
+                    Some(to) => {
+                        let body = Full::new(body.unwrap_or_default()).map_err(|never| match never {});
+                        let route = Route::Other(segments);
+                        self.lead(parts, &route, &query, &to, body.boxed_unsync()).await
+                    }
+                    None => discovery::answer(&self.api, &parts, &query, &segments),
+                });
+            }
             Route::Resource(target) => target,
         };
         let served = self.api.registry.served();
@@ -249,6 +280,24 @@ impl ApiService {
             }
             Err(status) => Ok(failure(&status)),
         }
+    }
+
+    /// Leads a request to an extension API server.
+    async fn lead(
+        &self,
+        parts: Parts,
+        route: &Route,
+        query: &Query,
+        to: &Registered,
+        body: Streamed,
+    ) -> Response<ApiBody> {
+        let watches = match route {
+            Route::Resource(target) => query.flag("watch") || target.watch || is_long_running(route),
+            _ => false,
+        };
+        let limit = aggregated::limit(watches, parts.uri.path(), query);
+        let (api, identity, ended) = (&self.api, &*self.identity, self.ended.clone());
+        Led { api, identity, query, to, limit, ended }.answer(parts, body).await
     }
 
     /// Asks webhooks about what leads to a node; the query as they left it.
@@ -363,6 +412,12 @@ impl ApiService {
             audit::request(audited, verb, &call);
         }
         let answered = dispatch(verb, &call).await;
+        if call.resource.group == aggregation::GROUP
+            && answered.is_ok()
+            && !matches!(verb, "get" | "list" | "watch")
+        {
+            aggregator::follow(api);
+        }
         if let Some(audited) = &self.audited {
             audit::response(audited, &answered);
         }

@@ -83,6 +83,8 @@ const FLAGS: &[Flag] = &[
     value("oidc-signing-algs", "What they may be signed with [default: RS256]."),
     value("oidc-username-claim", "The claim that names the user [default: sub]."),
     value("oidc-username-prefix", "What is put before the name [default: the issuer's URL and #]."),
+    value("proxy-client-cert-file", "The certificate that extension API servers are shown; none, without."),
+    value("proxy-client-key-file", "Its key."),
     value("requestheader-allowed-names", "The common names of front proxies; any, without."),
     value("requestheader-client-ca-file", "Who signs the certificates of front proxies."),
     value("requestheader-extra-headers-prefix", "How headers begin that tell more of a user."),
@@ -323,7 +325,12 @@ fn identity(flags: &Flags, bind: IpAddr) -> anyhow::Result<TlsIdentity> {
         (None, None) => serving_certificate::find_or_make(flags.get("cert-dir").map(Path::new), bind)?,
         _ => bail!("--tls-cert-file and --tls-private-key-file go together"),
     };
-    Ok(TlsIdentity { certificates, key, client_ca, request_header: request_header(flags)? })
+    let proxy_client = match (flags.get("proxy-client-cert-file"), flags.get("proxy-client-key-file")) {
+        (Some(certificate), Some(key)) => Some((read(certificate)?, read(key)?)),
+        (None, None) => None,
+        _ => bail!("--proxy-client-cert-file and --proxy-client-key-file go together"),
+    };
+    Ok(TlsIdentity { certificates, key, client_ca, request_header: request_header(flags)?, proxy_client })
 }
 
 /// Which front proxies are believed, and in which headers they name users.

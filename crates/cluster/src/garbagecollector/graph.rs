@@ -63,6 +63,23 @@ pub(super) struct Graph {
     defined: Notify,
 }
 
+impl Kinds {
+    /// Keeps what was known of groups and versions that cannot be discovered now: they are not gone.
+    fn keep_stale(&mut self, before: &Self, stale: &[String]) {
+        let is_stale = |kind: &Kind| stale.iter().any(|known| *known == kind.api_version());
+        for monitor in before.monitors.iter().filter(|monitor| is_stale(&monitor.kind)) {
+            if !self.by_kind.contains_key(&monitor.kind) {
+                self.by_kind.insert(monitor.kind.clone(), self.monitors.len());
+                self.monitors.push(monitor.clone());
+            }
+        }
+        for (name, (kind, _)) in before.by_name.iter().filter(|(_, (kind, _))| is_stale(kind)) {
+            let at = self.by_kind.get(kind).copied();
+            self.by_name.entry(name.clone()).or_insert_with(|| (kind.clone(), at));
+        }
+    }
+}
+
 impl Graph {
     pub(super) fn new(task: &Task) -> Arc<Self> {
         Arc::new(Self {
@@ -106,6 +123,7 @@ impl Graph {
             let name = full_name(&served.kind.api_version(), kind);
             kinds.by_name.insert(name, (Arc::new(served.kind.clone()), at));
         }
+        kinds.keep_stale(&before, &discovery.stale);
         *self.kinds.write() = Arc::new(kinds);
         new
     }

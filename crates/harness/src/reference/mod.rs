@@ -317,9 +317,11 @@ impl Reference {
 /// A client from a kubeconfig file.
 pub(crate) async fn client_from(kubeconfig: &Path) -> Result<kube::Client, String> {
     let read = Kubeconfig::read_from(kubeconfig).map_err(|error| chain(&error))?;
-    let config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
+    let mut config = kube::Config::from_custom_kubeconfig(read, &KubeConfigOptions::default())
         .await
         .map_err(|error| chain(&error))?;
+    // What is answered is what is looked at: a client that asks again until it is another answer hides it.
+    config.default_retry = false;
     kube::Client::try_from(config).map_err(|error| chain(&error))
 }
 

@@ -111,13 +111,7 @@ impl Server {
         // By any address of this machine: endpoints of Services are never on loopback.
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await.context("no free port")?;
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, listener.local_addr()?.port()));
-        let (by, hosts) = match proof {
-            Proof::None | Proof::Own => (&AUTHORITY, &["127.0.0.1", "localhost", name][..]),
-            Proof::Stranger => (&STRANGER, &["127.0.0.1", "localhost", name][..]),
-            Proof::Other => (&AUTHORITY, &["other.example.com"][..]),
-        };
-        let (certificate, tls) = acceptor(by, hosts)?;
-        let tls = (!matches!(proof, Proof::None)).then_some(tls);
+        let (certificate, tls) = acceptor(proof, name)?;
         let asked: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
         let mut tasks = JoinSet::new();
         tasks.spawn(serve(listener, tls, asked.clone(), Arc::new(answer)));
@@ -155,8 +149,18 @@ impl Server {
     }
 }
 
-/// A certificate, and what proves to have it.
-fn acceptor(by: &Credentials, hosts: &[&str]) -> anyhow::Result<(String, TlsAcceptor)> {
+/// A certificate, and what accepts connections of a server that proves by it to be `name`, or somebody else.
+pub fn acceptor(proof: Proof, name: &str) -> anyhow::Result<(String, Option<TlsAcceptor>)> {
+    let (by, hosts) = match proof {
+        Proof::None | Proof::Own => (&AUTHORITY, &["127.0.0.1", "localhost", name][..]),
+        Proof::Stranger => (&STRANGER, &["127.0.0.1", "localhost", name][..]),
+        Proof::Other => (&AUTHORITY, &["other.example.com"][..]),
+    };
+    let (certificate, tls) = signed(by, hosts)?;
+    Ok((certificate, (!matches!(proof, Proof::None)).then_some(tls)))
+}
+
+fn signed(by: &Credentials, hosts: &[&str]) -> anyhow::Result<(String, TlsAcceptor)> {
     let hosts: Vec<&str> = hosts.iter().copied().filter(|host| !host.is_empty()).collect();
     let (certificate, key) = by.issue_server("webhook", &hosts)?;
     let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<Vec<_>, _>>()?;

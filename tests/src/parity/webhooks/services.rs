@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr, UdpSocket};
 
 /// An address of this machine that is not on loopback. Nothing is sent to find it.
-fn own_address() -> anyhow::Result<IpAddr> {
+pub(in crate::parity) fn own_address() -> anyhow::Result<IpAddr> {
     let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
     socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9)).context("this machine has no network")?;
     Ok(socket.local_addr()?.ip())

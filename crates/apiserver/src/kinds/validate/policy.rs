@@ -205,6 +205,11 @@ pub(super) fn api_service(service: &Object, path: &Path, errors: &mut Vec<FieldE
                     errors.push(FieldError::required(&at.child("service").child(field), ""));
                 }
             }
+            let port = number(service, "port").unwrap_or(443);
+            if !(1..=65535).contains(&port) {
+                let why = "port is not valid: must be between 1 and 65535, inclusive";
+                errors.push(FieldError::invalid(&at.child("service").child("port"), port, why));
+            }
             "may not be true if caBundle is present"
         }
     };
