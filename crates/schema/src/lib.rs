@@ -23,7 +23,7 @@ pub mod lists;
 pub mod meta;
 pub mod names;
 pub mod patch;
-mod pattern;
+pub mod pattern;
 pub mod proto;
 pub mod prune;
 pub mod quantity;

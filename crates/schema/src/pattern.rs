@@ -9,6 +9,17 @@ pub(crate) enum Pattern {
     Broken(String),
 }
 
+/// Compiles a Go pattern, or says why not in Go's words.
+///
+/// # Errors
+/// If Go would refuse the pattern, or if it is too large.
+pub fn go_regex(pattern: &str) -> Result<Regex, String> {
+    match compile(pattern) {
+        Pattern::Compiled(regex) => Ok(regex),
+        Pattern::Broken(why) => Err(why),
+    }
+}
+
 /// Compiles a Go pattern.
 pub(crate) fn compile(pattern: &str) -> Pattern {
     let translated = match translate(pattern) {

@@ -1,14 +1,22 @@
 //! YAML as kube-apiserver writes it, with go-yaml v2: the same down to the line breaks of long texts.
 
-use crate::json;
-use serde_json::Value;
+use crate::{go, json};
+use serde_json::{Map, Value};
+use std::cmp::Ordering;
 
 /// The column after which a line is broken, at the next space.
 const WIDTH: usize = 80;
 
 /// A document in block style, keys sorted.
 pub fn write(value: &Value) -> String {
-    let mut out = Writer { text: String::new(), column: 0 };
+    let mut out = Writer { text: String::new(), column: 0, width: WIDTH, lists: 0 };
+    out.node(value, 0, false);
+    out.text
+}
+
+/// The same as go-yaml v3 writes it: lists are indented below their key, and no line is broken.
+pub fn write_indented(value: &Value) -> String {
+    let mut out = Writer { text: String::new(), column: 0, width: usize::MAX, lists: 2 };
     out.node(value, 0, false);
     out.text
 }
@@ -16,6 +24,47 @@ pub fn write(value: &Value) -> String {
 struct Writer {
     text: String,
     column: usize,
+    width: usize,
+    /// How far lists are indented below their key.
+    lists: usize,
+}
+
+/// Keys in go-yaml's order: numbers in them count as numbers, and letters come after all else.
+fn compare(a: &str, b: &str) -> Ordering {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut digits = false;
+    for (at, (&left, &right)) in a.iter().zip(&b).enumerate() {
+        if left == right {
+            digits = left.is_numeric();
+            continue;
+        }
+        match (left.is_alphabetic(), right.is_alphabetic()) {
+            (true, true) => return left.cmp(&right),
+            (true, false) => return if digits { Ordering::Less } else { Ordering::Greater },
+            (false, true) => return if digits { Ordering::Greater } else { Ordering::Less },
+            (false, false) => {}
+        }
+        // Zeros that lead a number say nothing; behind another digit they do.
+        let mut start = 0_i64;
+        if left == '0' || right == '0' {
+            let before = a[..at].iter().rev().take_while(|c| c.is_ascii_digit());
+            start = i64::from(before.clone().any(|c| *c != '0'));
+        }
+        let number = |text: &[char]| {
+            let run: Vec<i64> =
+                text[at..].iter().map_while(|c| c.to_digit(10)).map(i64::from).collect();
+            let value = run.iter().fold(start, |value, digit| value.wrapping_mul(10).wrapping_add(*digit));
+            (value, run.len())
+        };
+        return number(&a).cmp(&number(&b)).then(left.cmp(&right));
+    }
+    a.len().cmp(&b.len())
+}
+
+fn sorted(fields: &Map<String, Value>) -> Vec<(&String, &Value)> {
+    let mut sorted: Vec<_> = fields.iter().collect();
+    sorted.sort_by(|a, b| compare(a.0, b.0));
+    sorted
 }
 
 impl Writer {
@@ -34,7 +83,7 @@ impl Writer {
     fn node(&mut self, value: &Value, indent: usize, inline: bool) {
         match value {
             Value::Object(fields) if !fields.is_empty() => {
-                for (number, (name, field)) in fields.iter().enumerate() {
+                for (number, (name, field)) in sorted(fields).into_iter().enumerate() {
                     if number > 0 || !inline {
                         self.text.extend(std::iter::repeat_n(' ', indent));
                         self.column = indent;
@@ -72,7 +121,7 @@ impl Writer {
             // Lists stand below the first letter of their key.
             Value::Array(items) if !items.is_empty() => {
                 self.text.push('\n');
-                self.node(value, indent, false);
+                self.node(value, indent + self.lists, false);
             }
             value => {
                 self.put(" ");
@@ -84,6 +133,7 @@ impl Writer {
     fn scalar(&mut self, value: &Value, indent: usize) {
         match value {
             Value::String(text) => self.string(text, indent, false),
+            Value::Number(number) => self.put(&go::number(number)),
             other => {
                 let text = json::to_string(other);
                 self.put(&text);
@@ -119,7 +169,7 @@ impl Writer {
                 && !key
                 && !spaced
                 && !first
-                && self.column > WIDTH
+                && self.column > self.width
                 && rest.peek().is_some_and(|next| *next != ' ');
             if breaks {
                 self.line(indent);
@@ -138,7 +188,7 @@ impl Writer {
         let mut spaced = false;
         for (at, character) in text.chars().enumerate() {
             let inside = at > 0 && at + 1 < length;
-            if character == ' ' && !key && !spaced && self.column > WIDTH && inside {
+            if character == ' ' && !key && !spaced && self.column > self.width && inside {
                 self.line(indent);
                 if text.chars().nth(at + 1) == Some(' ') {
                     self.put("\\");

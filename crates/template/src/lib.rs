@@ -1,0 +1,23 @@
+//! Go's text/template with all of Sprig v3 and Helm's functions, without I/O: text and values in, text out.
+//!
+//! Everything is bounded: the depth of templates, the steps taken, and the bytes written.
+
+mod engine;
+mod exec;
+pub mod functions;
+mod go;
+mod json;
+mod parse;
+mod plain;
+pub mod semver;
+mod stack;
+mod text;
+mod time;
+mod toml;
+pub mod value;
+pub mod yaml;
+
+pub use engine::{Engine, Error, Limits, Lookup, MissingKey, Options};
+pub use plain::{from_json, to_json};
+pub use stack::on_large_stack;
+pub use text::GoStr;
