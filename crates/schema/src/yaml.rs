@@ -342,6 +342,9 @@ fn resolves(text: &str) -> bool {
 }
 
 fn number(text: &str) -> bool {
+    if !text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '+' | '-' | '.')) {
+        return false;
+    }
     let plain: String = text.chars().filter(|character| *character != '_').collect();
     let digits = plain.strip_prefix(['+', '-']).unwrap_or(&plain);
     let all = |text: &str, radix: u32| !text.is_empty() && text.chars().all(|digit| digit.is_digit(radix));
@@ -376,7 +379,25 @@ fn time(text: &str) -> bool {
     let day: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let after = &rest[day.len()..];
     matches!(day.len(), 1 | 2)
-        && (after.is_empty() || after.starts_with(['T', 't', ' ']) && after.contains(':'))
+        && (after.is_empty() || time_of_day(after))
+}
+
+/// `T10:00:00Z`, or with a space and without a zone.
+fn time_of_day(text: &str) -> bool {
+    let digits = |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|byte| byte.is_ascii_digit());
+    let (clock, zoned) = match text.split_at(1) {
+        ("T" | "t", rest) => {
+            let end = rest.find(['Z', '+', '-']).unwrap_or(rest.len());
+            let (clock, zone) = rest.split_at(end);
+            let numeric = zone.len() == 6 && zone.as_bytes()[3] == b':' && digits(&zone[1..3]) && digits(&zone[4..]);
+            (clock, zone == "Z" || numeric)
+        }
+        (" ", rest) => (rest, true),
+        _ => return false,
+    };
+    let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
+    let parts: Vec<&str> = clock.split(':').collect();
+    zoned && parts.len() == 3 && parts.iter().all(|part| digits(part)) && fraction.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// `1:30` was a number once.

@@ -11,16 +11,26 @@ pub(crate) fn read(text: &str) -> Result<Value, String> {
     serde_json::from_str::<Json>(text).map(|json| crate::plain::from_json_floats(&json)).map_err(|error| complaint(text, &error))
 }
 
-/// Go's words for the two most frequent mistakes, and for the others that of the character at fault.
+/// The mistake in Go's words: what stands where something else should.
 fn complaint(text: &str, error: &serde_json::Error) -> String {
     if text.trim_matches([' ', '\t', '\r', '\n']).is_empty() || error.is_eof() {
         return "unexpected end of JSON input".into();
     }
     let line = text.split('\n').nth(error.line().saturating_sub(1)).unwrap_or_default();
-    let at = line.as_bytes().get(error.column().saturating_sub(1)).copied().unwrap_or(b' ');
-    let start = text.trim_start_matches([' ', '\t', '\r', '\n']);
-    let first = error.line() == 1 && error.column() <= 1 + text.len() - start.len();
-    let place = if first { "looking for beginning of value" } else { "after top-level value" };
+    let at = line.as_bytes().get(error.column().saturating_sub(1)).copied().unwrap_or(b'\n');
+    let why = error.to_string();
+    let place = [
+        ("trailing characters", "after top-level value"),
+        ("expected `,` or `]`", "after array element"),
+        ("expected `,` or `}`", "after object key:value pair"),
+        ("expected `:`", "after object key"),
+        ("key must be a string", "looking for beginning of object key string"),
+        ("trailing comma", "looking for beginning of object key string"),
+        ("control character", "in string literal"),
+        ("invalid escape", "in string escape code"),
+        ("invalid number", "in numeric literal"),
+    ];
+    let place = place.iter().find(|(start, _)| why.starts_with(start)).map_or("looking for beginning of value", |(_, go)| go);
     format!("invalid character {} {place}", crate::go::quote::quote_with(&[at], '\'', false))
 }
 

@@ -1,6 +1,6 @@
 //! TOML as BurntSushi's encoder writes it, and as it is read.
 
-use crate::value::{Elem, List, MapType, Value};
+use crate::value::{Elem, List, Value};
 
 /// `fromToml`
 pub(crate) fn read(text: &str) -> Result<Value, String> {
@@ -33,9 +33,16 @@ fn from(value: &toml::Value) -> Value {
 /// `toToml`: what it cannot write becomes the error's text, as in Helm.
 pub(crate) fn write(value: &Value) -> Result<String, String> {
     let mut out = String::new();
-    let Value::Map(_) = value else {
+    if is_tables(value) {
         return Err("toml: top-level values must be Go maps or structs".into());
-    };
+    }
+    if !is_table(value) {
+        if value.is_nil() {
+            return Err("toml: cannot encode a nil value".into());
+        }
+        inline(&mut out, value, 0)?;
+        return Ok(out);
+    }
     table(&mut out, &[], value, 0)?;
     Ok(out)
 }
@@ -53,9 +60,6 @@ fn table(out: &mut String, path: &[String], value: &Value, depth: usize) -> Resu
         return Err("toml: the value is nested too deeply".into());
     }
     let Value::Map(map) = value else { return Ok(()) };
-    if map.map_type() == MapType::Values && depth > 100 {
-        return Ok(());
-    }
     let entries = map.entries();
     let indent = "  ".repeat(path.len());
     for (key, value) in &entries {

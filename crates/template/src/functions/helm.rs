@@ -43,6 +43,9 @@ pub(super) const ROWS: &[Row] = &[
         Ok(text.strip_suffix('\n').unwrap_or(&text).into())
     }),
     ("toYamlPretty", "a>s", |_, given| {
+        if let Value::Complex(..) = any(given, 0) {
+            return Err("cannot marshal type: complex128".into());
+        }
         let text = yaml::write_pretty(&any(given, 0)).unwrap_or_default();
         Ok(text.strip_suffix('\n').unwrap_or(&text).into())
     }),

@@ -8,8 +8,8 @@ use crate::exec::Run;
 use crate::value::{Elem, Kind, List, Value};
 
 pub(super) const ROWS: &[Row] = &[
-    ("list", "a*>l", |_, given| Ok(listed(given))),
-    ("tuple", "a*>l", |_, given| Ok(listed(given))),
+    ("list", "a*>l", |_, given| Ok(Value::list(given.to_vec()))),
+    ("tuple", "a*>l", |_, given| Ok(Value::list(given.to_vec()))),
     ("append", "aa>l", push),
     ("push", "aa>l", push),
     ("mustAppend", "aa>l", push),
@@ -49,11 +49,6 @@ pub(super) const ROWS: &[Row] = &[
         Ok(Value::strings(all))
     }),
 ];
-
-/// An empty `list` is nil, as Go's arguments without any are.
-fn listed(given: &[Value]) -> Value {
-    if given.is_empty() { Value::List(List::nil(Elem::Any)) } else { Value::list(given.to_vec()) }
-}
 
 /// The elements of what is a slice.
 pub(super) fn elements(value: &Value) -> Option<Vec<Value>> {

@@ -1,24 +1,11 @@
 //! Reading numbers as `strconv` does.
 
-use super::quote::quote;
-
 /// Why a number could not be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Wrong {
     Syntax,
     /// With the value that Go answers nevertheless.
     Range(u64),
-}
-
-impl Wrong {
-    /// As Go says it, with the name of its function.
-    pub fn say(self, function: &str, text: &str) -> String {
-        let why = match self {
-            Self::Syntax => "invalid syntax",
-            Self::Range(_) => "value out of range",
-        };
-        format!("strconv.{function}: parsing {}: {why}", quote(text.as_bytes()))
-    }
 }
 
 /// `strconv.ParseUint(text, base, 64)`; base 0 takes it from the prefix, and allows `_` between digits.

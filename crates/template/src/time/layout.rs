@@ -18,7 +18,6 @@ const PARTS: [&str; 38] = [
 ];
 
 enum Part<'a> {
-    Text(&'a str),
     Known(&'static str),
     /// `.000` or `.999`
     Fraction(&'a str),
@@ -58,7 +57,6 @@ pub(crate) fn format(time: &Zoned, mut layout: &str) -> String {
         out.push_str(before);
         layout = after;
         match part {
-            Part::Text(text) => out.push_str(text),
             Part::Known(part) => known(&mut out, time, part),
             Part::Fraction(part) => {
                 let digits = format!("{:09}", time.subsec_nanosecond());
@@ -165,11 +163,10 @@ pub(crate) fn parse(layout: &str, text: &str) -> Result<Zoned, String> {
         layout = after;
         let part_text = match &part {
             Part::Known(part) => *part,
-            Part::Text(text) | Part::Fraction(text) => text,
+            Part::Fraction(text) => text,
         };
         let wrong = || cannot(whole_layout, whole, rest, part_text);
         match part {
-            Part::Text(_) => {}
             Part::Fraction(fraction) => {
                 let optional = fraction[1..].starts_with('9');
                 if optional && !rest.starts_with(['.', ',']) {

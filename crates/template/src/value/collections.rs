@@ -2,7 +2,7 @@
 
 use super::Value;
 use crate::text::GoStr;
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::{Rc, Weak};
 
@@ -182,22 +182,9 @@ impl Map {
         self.entries.0.borrow().iter().map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
-    pub(crate) fn borrow(&self) -> Ref<'_, Tree> {
-        self.entries.0.borrow()
-    }
-
-    pub(crate) fn borrow_mut(&self) -> RefMut<'_, Tree> {
-        self.entries.0.borrow_mut()
-    }
-
     /// Are both the same map?
     pub(crate) fn same(&self, other: &Self) -> bool {
         Rc::ptr_eq(&self.entries, &other.entries)
-    }
-
-    /// The place of the map, to notice that a walk comes back to it.
-    pub(crate) fn address(&self) -> usize {
-        Rc::as_ptr(&self.entries).addr()
     }
 
     pub(crate) fn watch(&self) -> Watched {

@@ -18,7 +18,7 @@ const STRINGS: &[&str] = &[
     r#""1e3""#, r#""3.00""#, r#""aGVsbG8=""#, r#""NBSWY3DP""#, r#""[a-z]+""#, r#""(\\w)(o*)""#, r#""${1}-$2""#, r#""é☃x""#,
     r#""https://a.b:1/c?d#e""#, r#""/a/../b//c.txt""#, r#""2006-01-02T15:04:05Z07:00""#, r#""2023-05-06""#, r#""1h30m""#,
     r#""{\"a\":[1,{\"b\":null}]}""#, r#""a: 1\nb:\n- x\n- 2.5\n""#, r#""yes""#, r#""null""#, r#""~""#, r#""it's \"q\"\n""#,
-    r#""int""#, r#""string""#, r#""map""#, r#""slice""#, "`raw \\n`", r#""\xff\xfe""#, r#""a = 1\n[b]\nc = \"x\"\n""#,
+    r#""int""#, r#""string""#, r#""map""#, r#""slice""#, "`raw \\n`", r#""a = 1\n[b]\nc = \"x\"\n""#,
     ".Values.s", ".Values.e", ".Values.u", ".Values.num", ".Values.multi", ".Values.yaml", ".Values.json", ".Values.ver",
     ".Values.url", "(printf \"%d\" 3)",
 ];
@@ -35,7 +35,7 @@ const LISTS: &[&str] = &[
 ];
 const OTHERS: &[&str] = &[
     "nil", ".Values.nil", ".Values.missing", "(int64 5)", "(int 3)", "(float64 2)", "2i", r#"(split "," "a,b")"#,
-    r#"(semver "1.2.3")"#, r#"(toDate "2006-01-02" "2023-05-06")"#, "(index .Values.s 1)", "$", ".", ".Values", "$.Values.d.k",
+    r#"(semver "1.2.3")"#, r#"(toDate "2006-01-02" "2023-05-06")"#, "(index .Values.s 1)", "$.Values", ".Values", "$.Values.d.k",
     ".Values.d.b.c", ".Chart.Name",
 ];
 

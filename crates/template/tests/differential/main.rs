@@ -60,6 +60,13 @@ fn replace(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
+/// What is wrong with a YAML or TOML text is said in each parser's own words.
+fn masked(text: &[u8]) -> &[u8] {
+    let marks: [&[u8]; 2] = [b"YAML to JSON: yaml: ", b"toml: "];
+    let found = marks.iter().filter_map(|mark| text.windows(mark.len()).position(|window| window == *mark)).min();
+    &text[..found.unwrap_or(text.len())]
+}
+
 #[test]
 fn random_templates_are_rendered_as_by_helm() {
     let Some(mut peer) = Peer::start() else { return };
@@ -73,7 +80,7 @@ fn random_templates_are_rendered_as_by_helm() {
         let theirs = peer.render(&template, &values());
         let our = ours(&template);
         match (&our, &theirs) {
-            (Answer::Text(a), Answer::Text(b)) if a == b => {}
+            (Answer::Text(a), Answer::Text(b)) if masked(a) == masked(b) => {}
             (Answer::Error(a), Answer::Error(b)) => {
                 errors += 1;
                 if peer::cleaned(a) == *b {
