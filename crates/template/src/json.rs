@@ -31,7 +31,7 @@ fn complaint(text: &str, error: &serde_json::Error) -> String {
         ("invalid number", "in numeric literal"),
     ];
     let place = place.iter().find(|(start, _)| why.starts_with(start)).map_or("looking for beginning of value", |(_, go)| go);
-    format!("invalid character {} {place}", crate::go::quote::quote_with(&[at], '\'', false))
+    format!("invalid character {} {place}", crate::go::quote::quote_with(char::from(at).to_string().as_bytes(), '\'', false))
 }
 
 /// Refuses what is nested too deeply to be read.

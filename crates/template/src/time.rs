@@ -23,3 +23,20 @@ pub(crate) fn weekday(number: i64) -> String {
         None => format!("%!Weekday({number})"),
     }
 }
+
+/// The quotes of Go's package time, which escapes all but printable ASCII byte by byte.
+fn quote(text: &str) -> String {
+    let mut out = String::from("\"");
+    for byte in text.bytes() {
+        match byte {
+            b'"' | b'\\' => {
+                out.push('\\');
+                out.push(char::from(byte));
+            }
+            b' '..=b'~' => out.push(char::from(byte)),
+            byte => out.push_str(&format!("\\x{byte:02x}")),
+        }
+    }
+    out.push('"');
+    out
+}

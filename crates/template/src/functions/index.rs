@@ -64,7 +64,11 @@ fn index(_: &Context<'_>, arguments: &[Held]) -> Run<Held> {
                 let at = place(index, entries.len())?;
                 Held::plain(entries.into_iter().nth(at).ok_or_else(outside)?.1)
             }
-            other => return Err(format!("can't index item of type {}", other.type_name()).into()),
+            other => {
+                // What a pointer points to is what cannot be indexed.
+                let name = other.type_name();
+                return Err(format!("can't index item of type {}", name.trim_start_matches('*')).into());
+            }
         };
     }
     Ok(item)

@@ -31,7 +31,7 @@ pub(crate) fn duration(nanoseconds: i64) -> String {
 
 /// `time.ParseDuration`
 pub(crate) fn parse(text: &str) -> Result<i64, String> {
-    let quoted = crate::go::quote::quote(text.as_bytes());
+    let quoted = super::quote(text);
     let invalid = || format!("time: invalid duration {quoted}");
     let (negative, mut rest) = match text.strip_prefix(['+', '-']) {
         Some(rest) => (text.starts_with('-'), rest),
@@ -47,10 +47,13 @@ pub(crate) fn parse(text: &str) -> Result<i64, String> {
     while !rest.is_empty() {
         let number_end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let number = &rest[..number_end];
-        if number.is_empty() || number == "." || number.matches('.').count() > 1 {
+        // A second point ends the number, and begins what should be its unit.
+        let points: Vec<usize> = number.match_indices('.').map(|(at, _)| at).collect();
+        let number = points.get(1).map_or(number, |second| &number[..*second]);
+        if number.is_empty() || number == "." {
             return Err(invalid());
         }
-        rest = &rest[number_end..];
+        rest = &rest[number.len()..];
         let unit_end = rest.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(rest.len());
         let unit = &rest[..unit_end];
         rest = &rest[unit_end..];
@@ -63,7 +66,7 @@ pub(crate) fn parse(text: &str) -> Result<i64, String> {
             "m" => 60_000_000_000,
             "h" => 3_600_000_000_000,
             other => {
-                let unit = crate::go::quote::quote(other.as_bytes());
+                let unit = super::quote(other);
                 return Err(format!("time: unknown unit {unit} in duration {quoted}"));
             }
         };

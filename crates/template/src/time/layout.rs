@@ -142,7 +142,7 @@ fn offset(offset: Offset, layout: &str) -> String {
 
 /// `time.Parse`, for times of which all parts are numbers or names.
 pub(crate) fn parse(layout: &str, text: &str) -> Result<Zoned, String> {
-    let quote = |text: &str| crate::go::quote::quote(text.as_bytes());
+    let quote = super::quote;
     let (whole_layout, whole) = (layout, text);
     let (mut layout, mut rest) = (layout, text);
     let (mut year, mut month, mut day, mut day_of_year) = (0_i16, 0_i8, 0_i8, 0_i16);
@@ -297,7 +297,7 @@ fn starts(text: &str, name: &str) -> bool {
 }
 
 fn cannot(layout: &str, text: &str, rest: &str, part: &str) -> String {
-    let quote = |text: &str| crate::go::quote::quote(text.as_bytes());
+    let quote = super::quote;
     format!("parsing time {} as {}: cannot parse {} as {}", quote(text), quote(layout), quote(rest), quote(part))
 }
 

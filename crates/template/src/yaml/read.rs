@@ -58,15 +58,16 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn next(&mut self) -> Result<Event<'a>, Error> {
-        match self.events.next() {
-            Some(Ok((event, span))) => {
-                self.line = span.start.line();
-                Ok(event)
-            }
-            Some(Err(error)) => {
-                Err(Error(format!("yaml: line {}: {}", error.marker().line(), error.info())))
-            }
-            None => Ok(Event::StreamEnd),
+        loop {
+            return match self.events.next() {
+                Some(Ok((Event::Comment(..), _))) => continue,
+                Some(Ok((event, span))) => {
+                    self.line = span.start.line();
+                    Ok(event)
+                }
+                Some(Err(error)) => Err(Error(format!("yaml: line {}: {}", error.marker().line(), error.info()))),
+                None => Ok(Event::StreamEnd),
+            };
         }
     }
 

@@ -12,6 +12,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 pub enum Answer {
     Text(Vec<u8>),
     Error(String),
+    /// The peer's process ended.
+    Ended,
 }
 
 impl fmt::Display for Answer {
@@ -19,6 +21,7 @@ impl fmt::Display for Answer {
         match self {
             Self::Text(text) => write!(f, "{:?}", String::from_utf8_lossy(text)),
             Self::Error(error) => write!(f, "error: {error}"),
+            Self::Ended => f.write_str("the process ended"),
         }
     }
 }
@@ -46,6 +49,7 @@ impl Peer {
             .env("TZ", "UTC")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .stderr(Stdio::null())
             .spawn()
             .expect("the peer starts");
         let requests = child.stdin.take().expect("it is piped");
@@ -53,15 +57,21 @@ impl Peer {
         Some(Self { child, requests, answers })
     }
 
-    fn ask(&mut self, request: &Json) -> Json {
+    /// The answer, or none if the peer came to its end: a map that holds itself exhausts Go's stack, which ends the process.
+    fn ask(&mut self, request: &Json) -> Option<Json> {
         writeln!(self.requests, "{request}").expect("the peer reads");
         let mut line = String::new();
         self.answers.read_line(&mut line).expect("the peer answers");
-        serde_json::from_str(&line).unwrap_or_else(|_| panic!("the peer ended at {request}"))
+        if line.is_empty() {
+            let fresh = Self::start().expect("the peer starts again");
+            drop(std::mem::replace(self, fresh));
+            return None;
+        }
+        Some(serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}")))
     }
 
     pub fn render(&mut self, template: &str, values: &Json) -> Answer {
-        let answer = self.ask(&json!({"template": template, "values": values}));
+        let Some(answer) = self.ask(&json!({"template": template, "values": values})) else { return Answer::Ended };
         match answer["error"].as_str() {
             Some(error) => Answer::Error(error.to_owned()),
             None => {
