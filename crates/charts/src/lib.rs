@@ -26,6 +26,10 @@ pub use render::{Capabilities, Release, Rendering, render};
 pub use schema::check as check_schema;
 pub use set::set;
 pub use values::{coalesce, merge_tables, read_values};
+pub use windlass_template::Limits;
+
+/// The API versions that Helm takes for granted where it asks no cluster, a line for each.
+pub const KNOWN_API_VERSIONS: &str = include_str!("api_versions.txt");
 
 /// A chart that cannot be read or rendered. The texts are Helm's where Helm has one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

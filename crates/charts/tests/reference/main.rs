@@ -17,7 +17,7 @@ const API_VERSIONS: &[&str] = &["monitoring.coreos.com/v1", "policy/v1", "autosc
 const SETS: usize = 6;
 
 fn rendering() -> Rendering {
-    let apis = include_str!("api_versions.txt").lines().chain(API_VERSIONS.iter().copied());
+    let apis = windlass_charts::KNOWN_API_VERSIONS.lines().chain(API_VERSIONS.iter().copied());
     Rendering {
         release: Release { name: "demo".into(), namespace: "demo-system".into(), revision: 1, upgrade: false },
         capabilities: Capabilities { kube_version: KUBE_VERSION.into(), api_versions: apis.map(str::to_owned).collect() },
@@ -128,7 +128,7 @@ fn published_charts_are_rendered_as_by_helm() {
                     for file in names {
                         templates += 1;
                         let (our, their) = (files.get(file), theirs.get(file));
-                        if our != their {
+                        if our.map(|text| without_chance(text)) != their.map(|text| without_chance(text)) {
                             wrong.push(format!("{name}: {file}: {}", difference(our, their)));
                         }
                     }
@@ -150,6 +150,22 @@ fn published_charts_are_rendered_as_by_helm() {
     let _ = peer.wait();
     println!("{charts} charts, {cases} cases, {templates} templates; both refuse {refused}; {} differ", wrong.len());
     assert!(wrong.is_empty(), "{}", wrong.iter().take(60).cloned().collect::<Vec<_>>().join("\n"));
+}
+
+/// podinfo names its tests by chance; certificates and keys are made anew each time, and in base64 all begin alike.
+fn without_chance(text: &str) -> String {
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        if let Some(at) = line.find("LS0tLS1CRUdJTi") {
+            out.push_str(&line[..at]);
+            continue;
+        }
+        match line.find("-jwt-test-").or(line.find("-service-test-")).or(line.find("-grpc-test-")).or(line.find("-fault-test-")) {
+            Some(at) if line.contains("name: ") => out.push_str(&line[..at]),
+            _ => out.push_str(line),
+        }
+    }
+    out
 }
 
 fn texts(files: &Json) -> BTreeMap<String, String> {

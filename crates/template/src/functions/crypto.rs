@@ -52,7 +52,8 @@ fn sum(algorithm: &'static Algorithm, bytes: &[u8]) -> Value {
     hex(digest(algorithm, bytes).as_ref()).into()
 }
 
-fn fill(bytes: &mut [u8]) -> Run<()> {
+/// Random bytes of the system.
+pub(super) fn fill(bytes: &mut [u8]) -> Run<()> {
     SystemRandom::new().fill(bytes).map_err(|_| "the system has no random numbers".into())
 }
 

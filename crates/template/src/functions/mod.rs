@@ -2,6 +2,7 @@
 
 mod builtin;
 mod cast;
+mod certificates;
 mod compare;
 mod crypto;
 mod dates;
@@ -209,6 +210,7 @@ impl Functions {
 
     fn add_sprig(&mut self) {
         for rows in [
+            certificates::ROWS,
             crypto::ROWS,
             dates::ROWS,
             dicts::ROWS,
