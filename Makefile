@@ -5,7 +5,7 @@ CARGO ?= cargo
 BUILD_NEEDS = cc:gcc
 
 .DEFAULT_GOAL := help
-.PHONY: help torture-sampledb image-sampledb test-image-sampledb demo demo-transcript test test-scaffolds packages test-packages test-tutorial test-reference parity conformance lint fuzz bench reference facts docs clean
+.PHONY: help peers test-templates test-charts torture-sampledb image-sampledb test-image-sampledb demo demo-transcript test test-scaffolds packages test-packages test-tutorial test-reference parity conformance lint fuzz bench reference facts docs clean
 # Targets share one build folder and two cores: one at a time.
 .NOTPARALLEL:
 
@@ -31,6 +31,17 @@ test: ## Run all tests that this machine can run (with Rust alone: all but the c
 	@scripts/need $(BUILD_NEEDS)
 	$(CARGO) test --workspace --quiet
 	@$(CARGO) xtask skipped
+
+peers: ## Build the programs that ours are compared with: Helm's template engine (needs Go)
+	@scripts/need go:golang
+	cd bench/peers/templates && go build -o $(CURDIR)/target/peers/templates .
+
+CASES ?= 100000
+test-templates: peers ## Render CASES random templates by us and by Helm's engine, and compare
+	WINDLASS_STEPS=$(CASES) $(CARGO) test --package windlass-template --test differential -- --nocapture
+
+test-charts: peers ## Render published charts by us and by Helm's engine, and compare; downloads them as Go modules
+	$(CARGO) test --package windlass-charts --test reference -- --ignored --nocapture
 
 test-scaffolds: ## Compile and test scaffolded projects of every shape
 	@scripts/need $(BUILD_NEEDS)
