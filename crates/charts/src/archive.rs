@@ -30,7 +30,9 @@ fn unpack(bytes: &[u8]) -> Result<Vec<File>, Error> {
         }
         let path = String::from_utf8_lossy(&entry.path_bytes()).replace('\\', "/");
         let Some((_, name)) = path.split_once('/') else {
-            return Err(Error::new(format!("chart illegally contains content outside the base directory: {path}")));
+            return Err(Error::new(format!(
+                "chart illegally contains content outside the base directory: {path}"
+            )));
         };
         let name = name.trim_start_matches("./").to_owned();
         if name.is_empty() || name.starts_with('/') || name.split('/').any(|part| part == "..") {
@@ -41,7 +43,9 @@ fn unpack(bytes: &[u8]) -> Result<Vec<File>, Error> {
         let size = u64::try_from(data.len()).unwrap_or(u64::MAX);
         total += size;
         if size > MOST_OF_A_FILE {
-            return Err(Error::new(format!("decompressed chart file {name:?} is larger than the maximum file size {MOST_OF_A_FILE}")));
+            return Err(Error::new(format!(
+                "decompressed chart file {name:?} is larger than the maximum file size {MOST_OF_A_FILE}"
+            )));
         }
         if total > MOST {
             return Err(Error::new(format!("decompressed chart is larger than the maximum size {MOST}")));
@@ -70,7 +74,8 @@ pub(crate) fn without_mark(data: Vec<u8>) -> Vec<u8> {
 /// # Errors
 /// If a name is too long for an archive.
 pub fn pack(chart: &Chart) -> Result<Vec<u8>, Error> {
-    let mut archive = tar::Builder::new(GzBuilder::new().comment("Helm").write(Vec::new(), Compression::default()));
+    let mut archive =
+        tar::Builder::new(GzBuilder::new().comment("Helm").write(Vec::new(), Compression::default()));
     let mut files: Vec<&File> = chart.raw.iter().collect();
     // Chart.yaml comes first, so that readers need not look far.
     files.sort_by_key(|file| (file.name != "Chart.yaml", file.name.clone()));

@@ -54,7 +54,9 @@ impl Chart {
     fn add_crds(&self, above: &str, all: &mut Vec<File>) {
         let path = format!("{above}{}", self.name());
         let manifest = |name: &str| {
-            [".yaml", ".yml", ".json"].iter().any(|end| name.len() >= end.len() && name[name.len() - end.len()..].eq_ignore_ascii_case(end))
+            [".yaml", ".yml", ".json"].iter().any(|end| {
+                name.len() >= end.len() && name[name.len() - end.len()..].eq_ignore_ascii_case(end)
+            })
         };
         for file in &self.files {
             if file.name.starts_with("crds/") && file.name.is_ascii() && manifest(&file.name) {
@@ -84,7 +86,8 @@ pub(crate) fn assemble(files: Vec<File>, depth: usize) -> Result<Chart, Error> {
     let Some(first) = files.iter().find(|file| file.name == "Chart.yaml") else {
         return Err(Error::new("Chart.yaml file is missing"));
     };
-    chart.metadata = Metadata::read(&text(first)).map_err(|error| Error(format!("cannot load Chart.yaml: {error}")))?;
+    chart.metadata =
+        Metadata::read(&text(first)).map_err(|error| Error(format!("cannot load Chart.yaml: {error}")))?;
     let mut within: BTreeMap<String, Vec<File>> = BTreeMap::new();
     for file in files {
         match file.name.as_str() {
@@ -123,7 +126,9 @@ pub(crate) fn assemble(files: Vec<File>, depth: usize) -> Result<Chart, Error> {
             continue;
         }
         let read = if folder.ends_with(".tgz") {
-            files.first().map_or_else(|| Err(Error::new("it is empty")), |file| read_archive(&file.data, depth + 1))
+            files
+                .first()
+                .map_or_else(|| Err(Error::new("it is empty")), |file| read_archive(&file.data, depth + 1))
         } else {
             let inner = files.into_iter().filter_map(|file| {
                 let name = file.name.split_once('/')?.1.to_owned();

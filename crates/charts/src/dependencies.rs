@@ -32,8 +32,12 @@ fn enable(chart: &mut Chart, values: &Table, path: &str) -> Result<(), Error> {
     };
     let wanted = &chart.metadata.dependencies;
     // Charts that lie there without being listed are used as they are.
-    let mut used: Vec<Chart> =
-        chart.dependencies.iter().filter(|found| !wanted.iter().any(|one| names(one, found))).cloned().collect();
+    let mut used: Vec<Chart> = chart
+        .dependencies
+        .iter()
+        .filter(|found| !wanted.iter().any(|one| names(one, found)))
+        .cloned()
+        .collect();
     for one in wanted {
         if let Some(found) = chart.dependencies.iter().find(|found| names(one, found)) {
             let mut found = found.clone();
@@ -58,7 +62,8 @@ fn enable(chart: &mut Chart, values: &Table, path: &str) -> Result<(), Error> {
             one.enabled = set.is_empty() || set.contains(&true);
         }
         let found = one.condition.trim().split(',').filter(|condition| !condition.is_empty());
-        let mut found = found.filter_map(|condition| at_path(&values, &format!("{path}{condition}"))?.as_bool());
+        let mut found =
+            found.filter_map(|condition| at_path(&values, &format!("{path}{condition}"))?.as_bool());
         if let Some(enabled) = found.next() {
             one.enabled = enabled;
         }
@@ -105,7 +110,8 @@ fn import(chart: &mut Chart) -> Result<(), Error> {
             let (child, parent) = match wanted {
                 Json::String(name) => (format!("exports.{name}"), ".".to_owned()),
                 Json::Object(both) => {
-                    let part = |name: &str| both.get(name).and_then(Json::as_str).unwrap_or("<nil>").to_owned();
+                    let part =
+                        |name: &str| both.get(name).and_then(Json::as_str).unwrap_or("<nil>").to_owned();
                     (part("child"), part("parent"))
                 }
                 _ => continue,

@@ -71,7 +71,10 @@ impl Object for Files {
             }
             "Glob" => {
                 let pattern = glob::compile(&path);
-                let found = self.0.iter().filter(|(name, _)| pattern.as_ref().is_none_or(|pattern| pattern.is_match(name)));
+                let found = self
+                    .0
+                    .iter()
+                    .filter(|(name, _)| pattern.as_ref().is_none_or(|pattern| pattern.is_match(name)));
                 Ok(Self(found.map(|(name, data)| (name.clone(), Rc::clone(data))).collect()).value())
             }
             "AsConfig" => self.as_yaml(|data| String::from_utf8_lossy(data).into_owned()),

@@ -39,7 +39,8 @@ fn walk(folder: &Path, above: &str, rules: &Rules, depth: usize, files: &mut Vec
     if depth > 40 {
         return Err(Error(format!("{}: folders lie too deep within each other", folder.display())));
     }
-    let entries = std::fs::read_dir(folder).map_err(|error| Error(format!("{}: {error}", folder.display())))?;
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| Error(format!("{}: {error}", folder.display())))?;
     let mut names: Vec<_> = entries.filter_map(Result::ok).map(|entry| entry.file_name()).collect();
     names.sort();
     for name in names {

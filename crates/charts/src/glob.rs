@@ -37,7 +37,9 @@ pub(crate) fn compile(pattern: &str) -> Option<Regex> {
                 out.push(')');
             }
             ',' if braces > 0 => out.push('|'),
-            '\\' => out.push_str(&characters.next().map(|c| regex::escape(&c.to_string())).unwrap_or_default()),
+            '\\' => {
+                out.push_str(&characters.next().map(|c| regex::escape(&c.to_string())).unwrap_or_default())
+            }
             c => out.push_str(&regex::escape(&c.to_string())),
         }
     }

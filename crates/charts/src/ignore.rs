@@ -15,7 +15,8 @@ struct Rule {
 
 impl Rules {
     pub fn read(text: &str) -> Result<Self, Error> {
-        let mut rules = vec![Rule { pattern: "templates/.?*".into(), negate: false, folders_only: false, whole: true }];
+        let mut rules =
+            vec![Rule { pattern: "templates/.?*".into(), negate: false, folders_only: false, whole: true }];
         for line in text.trim_start_matches('\u{feff}').lines() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
@@ -27,7 +28,12 @@ impl Rules {
             let (negate, rest) = line.strip_prefix('!').map_or((false, line), |rest| (true, rest));
             let (folders_only, rest) = rest.strip_suffix('/').map_or((false, rest), |rest| (true, rest));
             let (rooted, rest) = rest.strip_prefix('/').map_or((false, rest), |rest| (true, rest));
-            rules.push(Rule { pattern: rest.into(), negate, folders_only, whole: rooted || rest.contains('/') });
+            rules.push(Rule {
+                pattern: rest.into(),
+                negate,
+                folders_only,
+                whole: rooted || rest.contains('/'),
+            });
         }
         Ok(Self(rules))
     }
@@ -64,7 +70,9 @@ fn matches(pattern: &[u8], text: &[u8]) -> bool {
             }
             Some(b'?') => text.get(place).filter(|byte| **byte != b'/').map(|_| at + 1),
             Some(b'[') => class(&pattern[at..], text.get(place).copied()).map(|length| at + length),
-            Some(b'\\') if at + 1 < pattern.len() => (text.get(place) == pattern.get(at + 1)).then_some(at + 2),
+            Some(b'\\') if at + 1 < pattern.len() => {
+                (text.get(place) == pattern.get(at + 1)).then_some(at + 2)
+            }
             Some(byte) => (text.get(place) == Some(byte)).then_some(at + 1),
             None => None,
         };

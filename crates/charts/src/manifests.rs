@@ -43,12 +43,41 @@ pub struct Rendered {
 
 /// Kinds in the order of installing. All others come behind, by name.
 const ORDER: [&str; 35] = [
-    "PriorityClass", "Namespace", "NetworkPolicy", "ResourceQuota", "LimitRange", "PodSecurityPolicy",
-    "PodDisruptionBudget", "ServiceAccount", "Secret", "SecretList", "ConfigMap", "StorageClass", "PersistentVolume",
-    "PersistentVolumeClaim", "CustomResourceDefinition", "ClusterRole", "ClusterRoleList", "ClusterRoleBinding",
-    "ClusterRoleBindingList", "Role", "RoleList", "RoleBinding", "RoleBindingList", "Service", "DaemonSet", "Pod",
-    "ReplicationController", "ReplicaSet", "Deployment", "HorizontalPodAutoscaler", "StatefulSet", "Job", "CronJob",
-    "IngressClass", "Ingress",
+    "PriorityClass",
+    "Namespace",
+    "NetworkPolicy",
+    "ResourceQuota",
+    "LimitRange",
+    "PodSecurityPolicy",
+    "PodDisruptionBudget",
+    "ServiceAccount",
+    "Secret",
+    "SecretList",
+    "ConfigMap",
+    "StorageClass",
+    "PersistentVolume",
+    "PersistentVolumeClaim",
+    "CustomResourceDefinition",
+    "ClusterRole",
+    "ClusterRoleList",
+    "ClusterRoleBinding",
+    "ClusterRoleBindingList",
+    "Role",
+    "RoleList",
+    "RoleBinding",
+    "RoleBindingList",
+    "Service",
+    "DaemonSet",
+    "Pod",
+    "ReplicationController",
+    "ReplicaSet",
+    "Deployment",
+    "HorizontalPodAutoscaler",
+    "StatefulSet",
+    "Job",
+    "CronJob",
+    "IngressClass",
+    "Ingress",
 ];
 
 /// Splits the rendered templates of a chart.
@@ -65,14 +94,20 @@ pub fn split(chart: &str, files: &BTreeMap<String, String>) -> Result<Rendered, 
             continue;
         }
         for text in documents(text) {
-            let object = windlass_template::yaml::read(&text)
-                .map_err(|error| Error(format!("YAML parse error on {source}: error converting YAML to JSON: {error}")))?;
+            let object = windlass_template::yaml::read(&text).map_err(|error| {
+                Error(format!("YAML parse error on {source}: error converting YAML to JSON: {error}"))
+            })?;
             if object.is_null() {
                 continue;
             }
-            let field = |path: &str| object.pointer(path).and_then(Json::as_str).unwrap_or_default().to_owned();
-            let manifest =
-                Manifest { source: source.clone(), kind: field("/kind"), name: field("/metadata/name"), text };
+            let field =
+                |path: &str| object.pointer(path).and_then(Json::as_str).unwrap_or_default().to_owned();
+            let manifest = Manifest {
+                source: source.clone(),
+                kind: field("/kind"),
+                name: field("/metadata/name"),
+                text,
+            };
             match object.pointer("/metadata/annotations/helm.sh~1hook").and_then(Json::as_str) {
                 None => rendered.manifests.push(manifest),
                 Some(events) => rendered.hooks.push(hook(manifest, &object, events)),
@@ -87,7 +122,9 @@ pub fn split(chart: &str, files: &BTreeMap<String, String>) -> Result<Rendered, 
         })
     });
     rendered.hooks.sort_by(|a, b| {
-        rank(&a.manifest.kind).cmp(&rank(&b.manifest.kind)).then_with(|| a.manifest.kind.cmp(&b.manifest.kind))
+        rank(&a.manifest.kind)
+            .cmp(&rank(&b.manifest.kind))
+            .then_with(|| a.manifest.kind.cmp(&b.manifest.kind))
     });
     Ok(rendered)
 }
@@ -97,7 +134,10 @@ fn hook(manifest: Manifest, object: &Json, events: &str) -> Hook {
         text.split(',').map(|word| word.trim().to_ascii_lowercase()).filter(|word| !word.is_empty()).collect()
     };
     let annotation = |name: &str| {
-        object.pointer(&format!("/metadata/annotations/helm.sh~1{name}")).and_then(Json::as_str).unwrap_or_default()
+        object
+            .pointer(&format!("/metadata/annotations/helm.sh~1{name}"))
+            .and_then(Json::as_str)
+            .unwrap_or_default()
     };
     let mut delete_policies = words(annotation("hook-delete-policy"));
     if delete_policies.is_empty() {
@@ -117,5 +157,9 @@ fn documents(text: &str) -> Vec<String> {
             last.push_str(line);
         }
     }
-    parts.into_iter().map(|part| part.trim_start_matches(['\n', ' ']).trim_end().to_owned()).filter(|part| !part.is_empty()).collect()
+    parts
+        .into_iter()
+        .map(|part| part.trim_start_matches(['\n', ' ']).trim_end().to_owned())
+        .filter(|part| !part.is_empty())
+        .collect()
 }

@@ -94,7 +94,10 @@ impl Fields<'_> {
             Json::Object(_) => "object",
             _ => "string",
         };
-        Error(format!("json: cannot unmarshal {found} into Go struct field {}.{name} of type {wanted}", self.1))
+        Error(format!(
+            "json: cannot unmarshal {found} into Go struct field {}.{name} of type {wanted}",
+            self.1
+        ))
     }
 
     fn items(&self, name: &str) -> Result<&[Json], Error> {

@@ -54,7 +54,8 @@ impl Object for Record {
     }
 
     fn plain(&self) -> Value {
-        let named = self.json.iter().zip(&self.fields).filter(|(name, (_, value))| !name.is_empty() && value.truth());
+        let named =
+            self.json.iter().zip(&self.fields).filter(|(name, (_, value))| !name.is_empty() && value.truth());
         Value::map(named.map(|(name, (_, value))| (*name, value.clone())))
     }
 
@@ -75,7 +76,8 @@ pub(crate) fn chart(metadata: &Metadata, root: bool) -> Value {
         items => Value::strings(items.iter().map(String::as_str)),
     };
     let text = |text: &str| Value::from(text);
-    let annotations = metadata.annotations.iter().map(|(key, value)| (key.as_str().into(), text(value))).collect();
+    let annotations =
+        metadata.annotations.iter().map(|(key, value)| (key.as_str().into(), text(value))).collect();
     let maintainers = metadata.maintainers.iter().map(|one| {
         let fields = vec![("Name", text(&one.name)), ("Email", text(&one.email)), ("URL", text(&one.url))];
         let json = vec!["name", "email", "url"];
@@ -89,10 +91,14 @@ pub(crate) fn chart(metadata: &Metadata, root: bool) -> Value {
             ("Condition", text(&one.condition)),
             ("Tags", strings(&one.tags)),
             ("Enabled", Value::Bool(one.enabled)),
-            ("ImportValues", Value::list(one.import_values.iter().map(windlass_template::from_json).collect())),
+            (
+                "ImportValues",
+                Value::list(one.import_values.iter().map(windlass_template::from_json).collect()),
+            ),
             ("Alias", text(&one.alias)),
         ];
-        let json = vec!["name", "version", "repository", "condition", "tags", "enabled", "import-values", "alias"];
+        let json =
+            vec!["name", "version", "repository", "condition", "tags", "enabled", "import-values", "alias"];
         Record { type_name: "*chart.Dependency", kind: Kind::Pointer, fields, text: None, json }.value()
     });
     let fields = vec![
@@ -116,8 +122,24 @@ pub(crate) fn chart(metadata: &Metadata, root: bool) -> Value {
         ("IsRoot", Value::Bool(root)),
     ];
     let json = vec![
-        "name", "home", "sources", "version", "description", "keywords", "maintainers", "icon", "apiVersion",
-        "condition", "tags", "appVersion", "deprecated", "annotations", "kubeVersion", "dependencies", "type", "IsRoot",
+        "name",
+        "home",
+        "sources",
+        "version",
+        "description",
+        "keywords",
+        "maintainers",
+        "icon",
+        "apiVersion",
+        "condition",
+        "tags",
+        "appVersion",
+        "deprecated",
+        "annotations",
+        "kubeVersion",
+        "dependencies",
+        "type",
+        "IsRoot",
     ];
     let type_name = "struct { chart.Metadata; IsRoot bool }";
     Record { type_name, kind: Kind::Struct, fields, text: None, json }.value()

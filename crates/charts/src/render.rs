@@ -55,7 +55,11 @@ pub struct Rendering {
 ///
 /// # Errors
 /// If the values do not fit the chart, or a template fails.
-pub fn render(chart: &Chart, values: &Map<String, Json>, how: &Rendering) -> Result<BTreeMap<String, String>, Error> {
+pub fn render(
+    chart: &Chart,
+    values: &Map<String, Json>,
+    how: &Rendering,
+) -> Result<BTreeMap<String, String>, Error> {
     let mut chart = chart.clone();
     process_dependencies(&mut chart, values)?;
     check_kube_version(&chart, &how.capabilities.kube_version)?;
@@ -83,7 +87,9 @@ fn check_kube_version(chart: &Chart, version: &str) -> Result<(), Error> {
     if fits {
         return Ok(());
     }
-    Err(Error(format!("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {version}")))
+    Err(Error(format!(
+        "chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {version}"
+    )))
 }
 
 struct Template<'a> {
@@ -92,7 +98,11 @@ struct Template<'a> {
     base: String,
 }
 
-fn all(chart: &Chart, values: &Map<String, Json>, how: &Rendering) -> Result<BTreeMap<String, String>, Error> {
+fn all(
+    chart: &Chart,
+    values: &Map<String, Json>,
+    how: &Rendering,
+) -> Result<BTreeMap<String, String>, Error> {
     let release = Value::map([
         ("Name", how.release.name.as_str().into()),
         ("Namespace", how.release.namespace.as_str().into()),
@@ -168,11 +178,11 @@ fn collect<'a>(
         within.set(child.name(), Value::Map(inner.typed(MapType::Any)));
     }
     for file in &chart.templates {
-        if chart.metadata.library() && !file.name.rsplit('/').next().is_some_and(|base| base.starts_with('_')) {
+        if chart.metadata.library() && !file.name.rsplit('/').next().is_some_and(|base| base.starts_with('_'))
+        {
             continue;
         }
-        let template =
-            Template { text: &file.data, values: seen.clone(), base: format!("{path}/templates") };
+        let template = Template { text: &file.data, values: seen.clone(), base: format!("{path}/templates") };
         templates.insert(format!("{path}/{}", file.name), template);
     }
     seen

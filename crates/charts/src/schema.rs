@@ -45,11 +45,15 @@ fn whole(value: &Json) -> Json {
     match value {
         Json::Number(number) => match number.as_f64() {
             #[allow(clippy::cast_possible_truncation)]
-            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => Json::from(float as i64),
+            Some(float) if number.is_f64() && float.fract() == 0.0 && float.abs() < 9e15 => {
+                Json::from(float as i64)
+            }
             _ => value.clone(),
         },
         Json::Array(items) => Json::Array(items.iter().map(whole).collect()),
-        Json::Object(fields) => Json::Object(fields.iter().map(|(key, value)| (key.clone(), whole(value))).collect()),
+        Json::Object(fields) => {
+            Json::Object(fields.iter().map(|(key, value)| (key.clone(), whole(value))).collect())
+        }
         other => other.clone(),
     }
 }

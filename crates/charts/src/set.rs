@@ -19,7 +19,13 @@ pub fn set(values: &mut Map<String, Json>, text: &str, strings: bool) -> Result<
             return Err(Error(format!("failed parsing --set data: key {part:?} has no value")));
         };
         let value = if let Some(items) = value.strip_prefix('{').and_then(|value| value.strip_suffix('}')) {
-            Json::Array(split(items, ',').iter().filter(|_| !items.is_empty()).map(|item| typed(item, strings)).collect())
+            Json::Array(
+                split(items, ',')
+                    .iter()
+                    .filter(|_| !items.is_empty())
+                    .map(|item| typed(item, strings))
+                    .collect(),
+            )
         } else {
             typed(&value, strings)
         };
@@ -51,18 +57,22 @@ fn steps(path: &str) -> Result<Vec<Step>, Error> {
         }
         rest = &rest[name.len()..];
         while let Some((index, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
-            let index: usize = index
-                .parse()
-                .map_err(|_| Error(format!("failed parsing --set data: error parsing index: {index:?} is no number")))?;
+            let index: usize = index.parse().map_err(|_| {
+                Error(format!("failed parsing --set data: error parsing index: {index:?} is no number"))
+            })?;
             if index > MOST_ITEMS {
-                return Err(Error(format!("index of {index} is greater than maximum supported index of {MOST_ITEMS}")));
+                return Err(Error(format!(
+                    "index of {index} is greater than maximum supported index of {MOST_ITEMS}"
+                )));
             }
             steps.push(Step::Index(index));
             rest = after;
         }
     }
     if steps.len() > DEEPEST {
-        return Err(Error(format!("value name nested level is greater than maximum supported nested level of {DEEPEST}")));
+        return Err(Error(format!(
+            "value name nested level is greater than maximum supported nested level of {DEEPEST}"
+        )));
     }
     Ok(steps)
 }
@@ -78,7 +88,9 @@ fn place(target: &mut Json, steps: &[Step], value: Json, depth: usize) -> Result
                 *target = Json::Object(Map::new());
             }
             match target.as_object_mut() {
-                Some(fields) => place(fields.entry(name.clone()).or_insert(Json::Null), rest, value, depth + 1),
+                Some(fields) => {
+                    place(fields.entry(name.clone()).or_insert(Json::Null), rest, value, depth + 1)
+                }
                 None => Ok(()),
             }
         }

@@ -16,7 +16,9 @@ type Table = Map<String, Json>;
 /// # Errors
 /// If it is no YAML, or no mapping.
 pub fn read_values(text: &str) -> Result<Table, Error> {
-    match windlass_template::yaml::read(text).map_err(|error| Error(format!("error converting YAML to JSON: {error}")))? {
+    match windlass_template::yaml::read(text)
+        .map_err(|error| Error(format!("error converting YAML to JSON: {error}")))?
+    {
         Json::Null => Ok(Table::new()),
         Json::Object(mut table) => {
             table.values_mut().for_each(floats);

@@ -159,7 +159,9 @@ impl Engine {
     pub(crate) fn run(&self, set: &Rc<Set>, name: &str, data: Value, out: &mut Vec<u8>) -> Run<()> {
         let Some(tree) = set.find(name) else {
             let quoted = crate::go::quote::quote(name.as_bytes());
-            return Err(Failure::new(format!("template: no template {quoted} associated with template \"gotpl\"")));
+            return Err(Failure::new(format!(
+                "template: no template {quoted} associated with template \"gotpl\""
+            )));
         };
         execute(self, set, &tree, Held::plain(data), out)
     }
@@ -204,7 +206,9 @@ impl Engine {
         let most = self.options.limits.made;
         let made = self.made.get().saturating_add(bytes);
         if made > most {
-            return Err(bound(format!("functions of a template make more than {most} bytes, which is the limit")));
+            return Err(bound(format!(
+                "functions of a template make more than {most} bytes, which is the limit"
+            )));
         }
         self.made.set(made);
         Ok(())

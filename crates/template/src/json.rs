@@ -8,7 +8,9 @@ const DEEPEST: usize = 500;
 /// Reads a value: numbers become floats.
 pub(crate) fn read(text: &str) -> Result<Value, String> {
     check_depth(text)?;
-    serde_json::from_str::<Json>(text).map(|json| crate::plain::from_json_floats(&json)).map_err(|error| complaint(text, &error))
+    serde_json::from_str::<Json>(text)
+        .map(|json| crate::plain::from_json_floats(&json))
+        .map_err(|error| complaint(text, &error))
 }
 
 /// The mistake in Go's words: what stands where something else should.
@@ -30,8 +32,14 @@ fn complaint(text: &str, error: &serde_json::Error) -> String {
         ("invalid escape", "in string escape code"),
         ("invalid number", "in numeric literal"),
     ];
-    let place = place.iter().find(|(start, _)| why.starts_with(start)).map_or("looking for beginning of value", |(_, go)| go);
-    format!("invalid character {} {place}", crate::go::quote::quote_with(char::from(at).to_string().as_bytes(), '\'', false))
+    let place = place
+        .iter()
+        .find(|(start, _)| why.starts_with(start))
+        .map_or("looking for beginning of value", |(_, go)| go);
+    format!(
+        "invalid character {} {place}",
+        crate::go::quote::quote_with(char::from(at).to_string().as_bytes(), '\'', false)
+    )
 }
 
 /// Refuses what is nested too deeply to be read.
@@ -67,7 +75,13 @@ pub(crate) fn pretty(value: &Value) -> Result<String, String> {
     Ok(out)
 }
 
-fn put(out: &mut String, value: &Value, html: bool, indent: Option<usize>, depth: usize) -> Result<(), String> {
+fn put(
+    out: &mut String,
+    value: &Value,
+    html: bool,
+    indent: Option<usize>,
+    depth: usize,
+) -> Result<(), String> {
     if depth > DEEPEST {
         return Err("json: unsupported value: encountered a cycle".into());
     }
@@ -102,7 +116,9 @@ fn put(out: &mut String, value: &Value, html: bool, indent: Option<usize>, depth
             out.push(']');
         }
         Value::Map(map) => entries(out, &map.entries(), html, indent, depth)?,
-        Value::Object(object) if object.kind() == Kind::Map => entries(out, &object.entries(), html, indent, depth)?,
+        Value::Object(object) if object.kind() == Kind::Map => {
+            entries(out, &object.entries(), html, indent, depth)?
+        }
         Value::Object(object) => put(out, &object.plain(), html, indent, depth + 1)?,
     }
     Ok(())

@@ -78,7 +78,11 @@ fn number(value: f64) -> Result<Number, String> {
     let unsupported = || format!("json: unsupported value: {}", crate::go::float::format(value, 'g', None));
     let text = crate::go::float::json(value);
     if let Ok(int) = text.parse::<i64>() {
-        return Ok(if int == 0 && value.is_sign_negative() { Number::from_f64(value).ok_or_else(unsupported)? } else { int.into() });
+        return Ok(if int == 0 && value.is_sign_negative() {
+            Number::from_f64(value).ok_or_else(unsupported)?
+        } else {
+            int.into()
+        });
     }
     if let Ok(uint) = text.parse::<u64>() {
         return Ok(uint.into());
@@ -96,7 +100,9 @@ fn as_is(value: &Value, depth: usize) -> Result<Json, String> {
         return Err("the value holds itself".into());
     }
     match value {
-        Value::Float(float) => Number::from_f64(*float).map(Json::Number).ok_or_else(|| "not a number".into()),
+        Value::Float(float) => {
+            Number::from_f64(*float).map(Json::Number).ok_or_else(|| "not a number".into())
+        }
         Value::List(list) => {
             Ok(Json::Array(list.items().iter().map(|item| as_is(item, depth + 1)).collect::<Result<_, _>>()?))
         }

@@ -56,7 +56,9 @@ impl Version {
             "" => Ok(0),
             digits => digits.parse::<u64>().map_err(|_| {
                 let digits = quote(digits.as_bytes());
-                format!("error parsing version segment: strconv.ParseUint: parsing {digits}: value out of range")
+                format!(
+                    "error parsing version segment: strconv.ParseUint: parsing {digits}: value out of range"
+                )
             }),
         };
         Ok(Self {
@@ -89,13 +91,17 @@ fn mistake(text: &str) -> String {
     let rest = text.strip_prefix('v').unwrap_or(text);
     let core = &rest[..rest.find(['-', '+']).unwrap_or(rest.len())];
     let numbers: Vec<&str> = core.split('.').collect();
-    let all_digits = numbers.iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    let all_digits =
+        numbers.iter().all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
     if all_digits && numbers.len() <= 3 {
         if numbers.iter().any(|part| part.len() > 1 && part.starts_with('0')) {
             return "version segment starts with 0".into();
         }
-        if let Some((_, prerelease)) = rest.split_once('+').map_or(rest, |(before, _)| before).split_once('-') {
-            let zero = |part: &str| part.len() > 1 && part.starts_with('0') && part.bytes().all(|byte| byte.is_ascii_digit());
+        if let Some((_, prerelease)) = rest.split_once('+').map_or(rest, |(before, _)| before).split_once('-')
+        {
+            let zero = |part: &str| {
+                part.len() > 1 && part.starts_with('0') && part.bytes().all(|byte| byte.is_ascii_digit())
+            };
             if prerelease.split('.').any(zero) {
                 return "version segment starts with 0".into();
             }
@@ -197,7 +203,8 @@ impl Constraints {
             if !VALID.is_match(group) {
                 return Err(format!("improper constraint: {}", quote(group.as_bytes())));
             }
-            let found: Result<Vec<_>, _> = FIND.find_iter(group).map(|one| Constraint::parse(one.as_str())).collect();
+            let found: Result<Vec<_>, _> =
+                FIND.find_iter(group).map(|one| Constraint::parse(one.as_str())).collect();
             all.push(found?);
         }
         Ok(Self(all))

@@ -9,7 +9,10 @@ const STACK: usize = 1 << 30;
 /// If no thread can be started.
 pub fn on_large_stack<T: Send>(work: impl FnOnce() -> T + Send) -> Result<T, std::io::Error> {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().name("template".into()).stack_size(STACK).spawn_scoped(scope, work)?;
+        let thread = std::thread::Builder::new()
+            .name("template".into())
+            .stack_size(STACK)
+            .spawn_scoped(scope, work)?;
         thread.join().map_err(|_| std::io::Error::other("rendering ended without an answer"))
     })
 }

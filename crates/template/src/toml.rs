@@ -4,7 +4,8 @@ use crate::value::{Elem, List, Value};
 
 /// `fromToml`
 pub(crate) fn read(text: &str) -> Result<Value, String> {
-    let table: toml::Table = text.parse().map_err(|error: toml::de::Error| format!("toml: {}", error.message()))?;
+    let table: toml::Table =
+        text.parse().map_err(|error: toml::de::Error| format!("toml: {}", error.message()))?;
     Ok(from(&toml::Value::Table(table)))
 }
 
@@ -101,7 +102,8 @@ fn table(out: &mut String, path: &[String], value: &Value, depth: usize) -> Resu
 }
 
 fn name(key: &str) -> String {
-    let bare = !key.is_empty() && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
+    let bare = !key.is_empty()
+        && key.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
     if bare { key.to_owned() } else { quoted(key) }
 }
 
@@ -133,7 +135,9 @@ fn inline(out: &mut String, value: &Value, depth: usize) -> Result<(), String> {
         Value::Int(_, value) => out.push_str(&value.to_string()),
         Value::Uint(_, value) => out.push_str(&value.to_string()),
         Value::Float(value) if value.is_nan() => out.push_str("nan"),
-        Value::Float(value) if value.is_infinite() => out.push_str(if *value > 0.0 { "+inf" } else { "-inf" }),
+        Value::Float(value) if value.is_infinite() => {
+            out.push_str(if *value > 0.0 { "+inf" } else { "-inf" })
+        }
         Value::Float(value) => {
             let text = crate::go::float::format(*value, 'g', None);
             out.push_str(&text);

@@ -13,14 +13,23 @@ use windlass_charts::{Capabilities, Release, Rendering, read_chart, render};
 /// Module, version and folder of each chart.
 const CHARTS: &str = include_str!("charts.txt");
 const KUBE_VERSION: &str = "v1.34.0";
-const API_VERSIONS: &[&str] = &["monitoring.coreos.com/v1", "policy/v1", "autoscaling/v2", "cert-manager.io/v1"];
+const API_VERSIONS: &[&str] =
+    &["monitoring.coreos.com/v1", "policy/v1", "autoscaling/v2", "cert-manager.io/v1"];
 const SETS: usize = 6;
 
 fn rendering() -> Rendering {
     let apis = windlass_charts::KNOWN_API_VERSIONS.lines().chain(API_VERSIONS.iter().copied());
     Rendering {
-        release: Release { name: "demo".into(), namespace: "demo-system".into(), revision: 1, upgrade: false },
-        capabilities: Capabilities { kube_version: KUBE_VERSION.into(), api_versions: apis.map(str::to_owned).collect() },
+        release: Release {
+            name: "demo".into(),
+            namespace: "demo-system".into(),
+            revision: 1,
+            upgrade: false,
+        },
+        capabilities: Capabilities {
+            kube_version: KUBE_VERSION.into(),
+            api_versions: apis.map(str::to_owned).collect(),
+        },
         strict: false,
         lint: false,
         check_schemas: false,
@@ -35,7 +44,8 @@ fn flipped(defaults: &Map<String, Json>, set: usize, path: &str) -> Map<String, 
     for (key, value) in defaults {
         let path = format!("{path}.{key}");
         let hash = path.bytes().fold(5381_usize, |hash, byte| hash.wrapping_mul(33) ^ usize::from(byte));
-        let chosen = set > 0 && (hash / 7) % SETS < 2 + usize::from(set == 1) && (hash / 7 + set) % 3 != 0 || set == 1 && hash % 2 == 0;
+        let chosen = set > 0 && (hash / 7) % SETS < 2 + usize::from(set == 1) && (hash / 7 + set) % 3 != 0
+            || set == 1 && hash % 2 == 0;
         let chosen = set > 0 && (chosen || (hash.wrapping_mul(set + 11) >> 8) % 4 == 0);
         let other = match value {
             Json::Bool(value) if chosen => Json::Bool(!value),
@@ -79,7 +89,8 @@ fn download(modules: &[(&str, &str)]) -> HashMap<String, PathBuf> {
 #[test]
 #[ignore = "downloads charts: make test-charts"]
 fn published_charts_are_rendered_as_by_helm() {
-    let program = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder").join("peers/templates");
+    let program =
+        Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target folder").join("peers/templates");
     if std::env::var_os("WINDLASS_SKIP_REFERENCE").is_some() || !program.exists() {
         println!("skipped: the comparison with Helm's engine (make peers builds it; needs Go)");
         return;
@@ -93,7 +104,12 @@ fn published_charts_are_rendered_as_by_helm() {
     let mut modules: Vec<(&str, &str)> = rows.iter().map(|row| (row[0], row[1])).collect();
     modules.dedup();
     let folders = download(&modules);
-    let mut peer = Command::new(program).env("TZ", "UTC").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the peer starts");
+    let mut peer = Command::new(program)
+        .env("TZ", "UTC")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the peer starts");
     let mut requests = peer.stdin.take().expect("it is piped");
     let mut answers = BufReader::new(peer.stdout.take().expect("it is piped"));
     let (mut charts, mut cases, mut templates, mut refused, mut wrong) = (0, 0, 0, 0, Vec::new());
@@ -148,7 +164,10 @@ fn published_charts_are_rendered_as_by_helm() {
     }
     let _ = peer.kill();
     let _ = peer.wait();
-    println!("{charts} charts, {cases} cases, {templates} templates; both refuse {refused}; {} differ", wrong.len());
+    println!(
+        "{charts} charts, {cases} cases, {templates} templates; both refuse {refused}; {} differ",
+        wrong.len()
+    );
     assert!(wrong.is_empty(), "{}", wrong.iter().take(60).cloned().collect::<Vec<_>>().join("\n"));
 }
 
@@ -160,7 +179,12 @@ fn without_chance(text: &str) -> String {
             out.push_str(&line[..at]);
             continue;
         }
-        match line.find("-jwt-test-").or(line.find("-service-test-")).or(line.find("-grpc-test-")).or(line.find("-fault-test-")) {
+        match line
+            .find("-jwt-test-")
+            .or(line.find("-service-test-"))
+            .or(line.find("-grpc-test-"))
+            .or(line.find("-fault-test-"))
+        {
             Some(at) if line.contains("name: ") => out.push_str(&line[..at]),
             _ => out.push_str(line),
         }
@@ -170,7 +194,9 @@ fn without_chance(text: &str) -> String {
 
 fn texts(files: &Json) -> BTreeMap<String, String> {
     let decode = |value: &Json| {
-        let bytes = base64::engine::general_purpose::STANDARD.decode(value.as_str().unwrap_or_default()).expect("base64");
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(value.as_str().unwrap_or_default())
+            .expect("base64");
         String::from_utf8_lossy(&bytes).into_owned()
     };
     files.as_object().into_iter().flatten().map(|(name, value)| (name.clone(), decode(value))).collect()

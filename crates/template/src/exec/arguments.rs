@@ -16,9 +16,12 @@ impl<'a> State<'a> {
                     None => self.fail(format!("cannot assign nil to {}", param.name())),
                 };
             }
-            Kind::Dot | Kind::Field(_) | Kind::Variable(_) | Kind::Pipe(_) | Kind::Identifier(_) | Kind::Chain(..) => {
-                self.operand(dot, node)?
-            }
+            Kind::Dot
+            | Kind::Field(_)
+            | Kind::Variable(_)
+            | Kind::Pipe(_)
+            | Kind::Identifier(_)
+            | Kind::Chain(..) => self.operand(dot, node)?,
             _ => return self.literal(dot, param, node),
         };
         self.checked(held, param)
@@ -60,10 +63,12 @@ impl<'a> State<'a> {
                 None => self.fail(format!("invalid value; expected {}", param.name())),
             };
         }
-        if param.takes(&held.value) && !(held.value.is_nil() && !matches!(param, Param::Any | Param::Reflect)) {
+        if param.takes(&held.value) && !(held.value.is_nil() && !matches!(param, Param::Any | Param::Reflect))
+        {
             return Ok(held);
         }
-        let found = if held.interface && held.value.is_nil() { held.type_name() } else { held.value.type_name() };
+        let found =
+            if held.interface && held.value.is_nil() { held.type_name() } else { held.value.type_name() };
         self.fail(format!("wrong type for value; expected {}; got {found}", param.name()))
     }
 }
@@ -81,8 +86,12 @@ impl Param {
             Self::Strings => matches!(value, Value::List(list) if list.elem() == Elem::Str),
             Self::List => matches!(value, Value::List(list) if list.elem() == Elem::Any),
             Self::Time => matches!(value, Value::Object(object) if object.type_name() == "time.Time"),
-            Self::Certificate => matches!(value, Value::Object(object) if object.type_name() == "sprig.certificate"),
-            Self::Version => matches!(value, Value::Object(object) if object.type_name() == "*semver.Version"),
+            Self::Certificate => {
+                matches!(value, Value::Object(object) if object.type_name() == "sprig.certificate")
+            }
+            Self::Version => {
+                matches!(value, Value::Object(object) if object.type_name() == "*semver.Version")
+            }
         }
     }
 

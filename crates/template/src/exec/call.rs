@@ -17,7 +17,8 @@ impl<'a> State<'a> {
     ) -> Run<Held> {
         self.at(node);
         let Some(function) = self.engine.functions().find(name) else {
-            return self.fail(format!("{} is not a defined function", crate::go::quote::quote(name.as_bytes())));
+            return self
+                .fail(format!("{} is not a defined function", crate::go::quote::quote(name.as_bytes())));
         };
         let arguments = arguments.get(1..).unwrap_or_default();
         let signature = &function.signature;
@@ -28,7 +29,8 @@ impl<'a> State<'a> {
         let mut values = self.arguments(dot, signature, arguments, last)?;
         if let Body::Call = function.body {
             let first = values.first().cloned().unwrap_or(Held::invalid());
-            let callee = arguments.first().map_or_else(|| crate::go::print::show(&first.value), ToString::to_string);
+            let callee =
+                arguments.first().map_or_else(|| crate::go::print::show(&first.value), ToString::to_string);
             let error = if first.value.is_nil() {
                 "call of nil".to_owned()
             } else {
@@ -92,7 +94,8 @@ impl<'a> State<'a> {
         let fixed = signature.fixed();
         if signature.variadic {
             if count < fixed {
-                return self.fail(format!("wrong number of args for {name}: want at least {fixed} got {given}"));
+                return self
+                    .fail(format!("wrong number of args for {name}: want at least {fixed} got {given}"));
             }
         } else if count != signature.params.len() {
             return self.fail(format!(

@@ -70,7 +70,10 @@ impl<'a> State<'a> {
             Kind::Nil => self.fail("nil is not a command"),
             Kind::Number(number) => self.constant(first, number),
             Kind::Str { text, .. } => Ok(Held::plain(Value::Str(text.clone()))),
-            _ => self.fail(format!("can't evaluate command {}", crate::go::quote::quote(first.to_string().as_bytes()))),
+            _ => self.fail(format!(
+                "can't evaluate command {}",
+                crate::go::quote::quote(first.to_string().as_bytes())
+            )),
         }
     }
 
@@ -78,7 +81,9 @@ impl<'a> State<'a> {
     pub(super) fn constant(&mut self, node: &'a Node, number: &Number) -> Run<Held> {
         self.at(node);
         let text = &*number.text;
-        let hex = text.len() > 2 && (text.starts_with("0x") || text.starts_with("0X")) && !text.contains(['p', 'P']);
+        let hex = text.len() > 2
+            && (text.starts_with("0x") || text.starts_with("0X"))
+            && !text.contains(['p', 'P']);
         if let Some((real, imaginary)) = number.complex {
             return Ok(Held::plain(Value::Complex(real, imaginary)));
         }
@@ -139,7 +144,9 @@ impl<'a> State<'a> {
         match &node.kind {
             Kind::Dot => Ok(dot.clone()),
             Kind::Bool(value) => Ok(Held::plain(Value::Bool(*value))),
-            Kind::Field(names) => self.fields(dot, dot.clone(), node, names, std::slice::from_ref(node), None),
+            Kind::Field(names) => {
+                self.fields(dot, dot.clone(), node, names, std::slice::from_ref(node), None)
+            }
             Kind::Identifier(name) => self.function(dot, node, name, node, &[], None),
             Kind::Number(number) => self.constant(node, number),
             Kind::Str { text, .. } => Ok(Held::plain(Value::Str(text.clone()))),

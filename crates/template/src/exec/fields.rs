@@ -50,9 +50,15 @@ impl<'a> State<'a> {
                     && let Some(signature) = values_method(name)
                 {
                     let map = map.clone();
-                    return self.call_method(dot, node, name, signature, arguments, last, &mut |_, arguments| {
-                        call_values(&map, name, arguments)
-                    });
+                    return self.call_method(
+                        dot,
+                        node,
+                        name,
+                        signature,
+                        arguments,
+                        last,
+                        &mut |_, arguments| call_values(&map, name, arguments),
+                    );
                 }
                 if given {
                     return self.fail(format!("{name} is not a method but has arguments"));
@@ -60,7 +66,10 @@ impl<'a> State<'a> {
                 let interface = map.map_type() != MapType::Str;
                 match map.get(name.as_bytes()) {
                     Some(value) => Ok(Held { value, interface }),
-                    None => self.missing(name, if interface { Held::interface(Value::Nil) } else { Held::plain("".into()) }),
+                    None => self.missing(
+                        name,
+                        if interface { Held::interface(Value::Nil) } else { Held::plain("".into()) },
+                    ),
                 }
             }
             Value::Object(object) => {
@@ -73,7 +82,8 @@ impl<'a> State<'a> {
                     }
                     Member::Field(value) if object.kind() != Kind::Map => {
                         if given {
-                            return self.fail(format!("{name} has arguments but cannot be invoked as function"));
+                            return self
+                                .fail(format!("{name} has arguments but cannot be invoked as function"));
                         }
                         Ok(Held::plain(value))
                     }

@@ -94,8 +94,7 @@ pub(crate) struct State<'a> {
 /// Executes a template of a set.
 pub(crate) fn execute(engine: &Engine, set: &Rc<Set>, tree: &Tree, dot: Held, out: &mut Vec<u8>) -> Run<()> {
     let _entered = engine.enter(&tree.name)?;
-    let mut state =
-        State { engine, set, tree, node: None, variables: vec![("$".into(), dot.clone())], out };
+    let mut state = State { engine, set, tree, node: None, variables: vec![("$".into(), dot.clone())], out };
     state.walk_list(&dot, &tree.root)?;
     Ok(())
 }
@@ -155,7 +154,8 @@ impl<'a> State<'a> {
             Kind::Range(branch) => return self.walk_range(dot, node, branch),
             Kind::Template { name, pipe } => {
                 let Some(tree) = self.set.find(name) else {
-                    return self.fail(format!("template {} not defined", crate::go::quote::quote(name.as_bytes())));
+                    return self
+                        .fail(format!("template {} not defined", crate::go::quote::quote(name.as_bytes())));
                 };
                 let dot = match pipe {
                     Some(pipe) => self.pipeline(dot, pipe)?,
@@ -177,7 +177,9 @@ impl<'a> State<'a> {
             Value::Nil => self.out.extend_from_slice(b"<no value>"),
             Value::Str(text) => self.out.extend_from_slice(text),
             // A pointer is printed as what it points to, unless that has a method String.
-            Value::Object(object) if object.kind() == crate::value::Kind::Pointer && object.text().is_none() => {
+            Value::Object(object)
+                if object.kind() == crate::value::Kind::Pointer && object.text().is_none() =>
+            {
                 let text = sprint(&value.value);
                 self.out.extend_from_slice(text.strip_prefix(b"&").unwrap_or(&text));
             }

@@ -27,7 +27,8 @@ impl<'a> State<'a> {
         match value {
             Value::Int(_, _) | Value::Uint(_, _) => {
                 if pipe.variables.len() > 1 {
-                    return self.fail(format!("can't use {} to iterate over more than one variable", show(value)));
+                    return self
+                        .fail(format!("can't use {} to iterate over more than one variable", show(value)));
                 }
                 let (end, make): (i64, Box<dyn Fn(i64) -> Value>) = match *value {
                     Value::Int(kind, end) => (end, Box::new(move |at| Value::Int(kind, at))),
@@ -49,7 +50,12 @@ impl<'a> State<'a> {
                 for (at, item) in list.items().iter().enumerate() {
                     count += 1;
                     let index = Value::int(i64::try_from(at).unwrap_or(i64::MAX));
-                    if !self.once(branch, pipe, Held::plain(index), Held { value: item.clone(), interface })? {
+                    if !self.once(
+                        branch,
+                        pipe,
+                        Held::plain(index),
+                        Held { value: item.clone(), interface },
+                    )? {
                         break;
                     }
                 }
@@ -82,7 +88,12 @@ impl<'a> State<'a> {
                 };
                 for (key, item) in entries {
                     count += 1;
-                    if !self.once(branch, pipe, Held::plain(Value::Str(key)), Held { value: item, interface })? {
+                    if !self.once(
+                        branch,
+                        pipe,
+                        Held::plain(Value::Str(key)),
+                        Held { value: item, interface },
+                    )? {
                         break;
                     }
                 }

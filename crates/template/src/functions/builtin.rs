@@ -30,7 +30,9 @@ fn len(_: &Context<'_>, given: &[Value]) -> Run<Value> {
         Some(Value::Bytes(bytes)) => bytes.len(),
         Some(Value::List(list)) => list.len(),
         Some(Value::Map(map)) => map.len(),
-        Some(Value::Object(object)) if matches!(object.kind(), Kind::Map | Kind::Slice) => object.len().unwrap_or(0),
+        Some(Value::Object(object)) if matches!(object.kind(), Kind::Map | Kind::Slice) => {
+            object.len().unwrap_or(0)
+        }
         None | Some(Value::Nil) => return Err("len of nil pointer".into()),
         Some(other) => return Err(format!("len of type {}", other.type_name()).into()),
     };
@@ -66,8 +68,10 @@ fn escaped(given: &[Value]) -> Vec<u8> {
         [Value::Str(text)] => text.to_vec(),
         // A nil on its own is what a template prints for it.
         given => {
-            let shown: Vec<Value> =
-                given.iter().map(|value| if value.is_nil() { "<no value>".into() } else { value.clone() }).collect();
+            let shown: Vec<Value> = given
+                .iter()
+                .map(|value| if value.is_nil() { "<no value>".into() } else { value.clone() })
+                .collect();
             sprint_all(&shown)
         }
     }

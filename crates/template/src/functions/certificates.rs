@@ -5,8 +5,8 @@ use crate::exec::Run;
 use crate::value::{Member, Object, Value};
 use base64::Engine;
 use rcgen::{
-    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
-    KeyUsagePurpose, SanType, date_time_ymd,
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer,
+    KeyPair, KeyUsagePurpose, SanType, date_time_ymd,
 };
 use rsa::RsaPrivateKey;
 use rsa::pkcs1::{DecodeRsaPrivateKey, EncodeRsaPrivateKey, LineEnding};
@@ -26,13 +26,20 @@ pub(super) const ROWS: &[Row] = &[
         authority(context, &lossy(given, 0), integer(given, 1), &Key::fresh(context)?)
     }),
     ("genCAWithKey", "sis>c", |context, given| {
-        authority(context, &lossy(given, 0), integer(given, 1), &Key::read(&lossy(given, 2), "parsing private key")?)
+        authority(
+            context,
+            &lossy(given, 0),
+            integer(given, 1),
+            &Key::read(&lossy(given, 2), "parsing private key")?,
+        )
     }),
     ("genSelfSignedCert", "slli>c", |context, given| signed(context, given, &Key::fresh(context)?, None)),
     ("genSelfSignedCertWithKey", "sllis>c", |context, given| {
         signed(context, given, &Key::read(&lossy(given, 4), "parsing private key")?, None)
     }),
-    ("genSignedCert", "sllic>c", |context, given| signed(context, given, &Key::fresh(context)?, given.get(4))),
+    ("genSignedCert", "sllic>c", |context, given| {
+        signed(context, given, &Key::fresh(context)?, given.get(4))
+    }),
     ("genSignedCertWithKey", "sllics>c", |context, given| {
         signed(context, given, &Key::read(&lossy(given, 5), "parsing private key")?, given.get(4))
     }),
@@ -90,7 +97,8 @@ fn rsa_key(context: &Context<'_>, bits: usize) -> Run<RsaPrivateKey> {
     for _ in 0..100_000 {
         context.engine.step(0)?;
     }
-    Ok(RsaPrivateKey::new(&mut rsa::rand_core::OsRng, bits).map_err(|error| failed("error generating rsa key", error))?)
+    Ok(RsaPrivateKey::new(&mut rsa::rand_core::OsRng, bits)
+        .map_err(|error| failed("error generating rsa key", error))?)
 }
 
 fn pkcs1(key: &RsaPrivateKey) -> Run<String> {
@@ -99,7 +107,8 @@ fn pkcs1(key: &RsaPrivateKey) -> Run<String> {
 }
 
 fn generated(algorithm: &'static rcgen::SignatureAlgorithm) -> Run<String> {
-    let pair = KeyPair::generate_for(algorithm).map_err(|error| failed("failed to generate private key", error))?;
+    let pair =
+        KeyPair::generate_for(algorithm).map_err(|error| failed("failed to generate private key", error))?;
     Ok(pair.serialize_pem().replace("\r\n", "\n"))
 }
 
@@ -141,7 +150,8 @@ fn params(context: &Context<'_>, name: &str, days: i64) -> Run<CertificateParams
     params.not_before = date(&now);
     params.not_after = date(&end);
     params.key_usages = vec![KeyUsagePurpose::DigitalSignature, KeyUsagePurpose::KeyEncipherment];
-    params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
+    params.extended_key_usages =
+        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
     Ok(params)
 }
 
@@ -161,16 +171,23 @@ fn signed(context: &Context<'_>, given: &[Value], key: &Key, authority: Option<&
     };
     for address in strings(1) {
         let Value::Str(text) = &address else {
-            return Err(format!("error parsing ip: {} is not a string", crate::go::print::show(&address)).into());
+            return Err(
+                format!("error parsing ip: {} is not a string", crate::go::print::show(&address)).into()
+            );
         };
         let parsed = text.lossy().parse().map_err(|_| format!("error parsing ip: {}", text.lossy()))?;
         params.subject_alt_names.push(SanType::IpAddress(parsed));
     }
     for name in strings(2) {
         let Value::Str(text) = &name else {
-            return Err(format!("error processing alternate dns name: {} is not a string", crate::go::print::show(&name)).into());
+            return Err(format!(
+                "error processing alternate dns name: {} is not a string",
+                crate::go::print::show(&name)
+            )
+            .into());
         };
-        let name = text.lossy().into_owned().try_into().map_err(|error| failed("alternate dns name", error))?;
+        let name =
+            text.lossy().into_owned().try_into().map_err(|error| failed("alternate dns name", error))?;
         params.subject_alt_names.push(SanType::DnsName(name));
     }
     let created = match authority {
@@ -225,7 +242,10 @@ impl Object for Certificate {
     }
 
     fn equals(&self, other: &dyn Object) -> bool {
-        other.any().downcast_ref::<Self>().is_some_and(|other| self.cert == other.cert && self.key == other.key)
+        other
+            .any()
+            .downcast_ref::<Self>()
+            .is_some_and(|other| self.cert == other.cert && self.key == other.key)
     }
 
     fn any(&self) -> &dyn Any {

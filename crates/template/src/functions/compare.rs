@@ -29,7 +29,9 @@ fn basic(value: &Value) -> Basic {
 /// Is the first equal to one of the others?
 #[allow(clippy::float_cmp)] // as Go compares them
 pub(super) fn eq(given: &[Value]) -> Result<bool, String> {
-    let Some((first, others)) = given.split_first() else { return Err("missing argument for comparison".into()) };
+    let Some((first, others)) = given.split_first() else {
+        return Err("missing argument for comparison".into());
+    };
     if others.is_empty() {
         return Err("missing argument for comparison".into());
     }
@@ -140,9 +142,9 @@ pub(super) fn deep_equal(a: &Value, b: &Value, depth: usize) -> bool {
             a.map_type() == b.map_type()
                 && a.len() == b.len()
                 && (a.same(b)
-                    || a.entries()
-                        .iter()
-                        .all(|(key, value)| b.get(key).is_some_and(|other| deep_equal(value, &other, depth + 1))))
+                    || a.entries().iter().all(|(key, value)| {
+                        b.get(key).is_some_and(|other| deep_equal(value, &other, depth + 1))
+                    }))
         }
         (Value::Object(a), Value::Object(b)) => a.type_name() == b.type_name() && a.equals(&**b),
         _ => false,

@@ -21,14 +21,17 @@ pub(super) const ROWS: &[Row] = &[
     ("randAlphaNum", "i>s", |context, given| {
         random_text(context, integer(given, 0), |c| c.is_ascii_alphanumeric())
     }),
-    ("randAlpha", "i>s", |context, given| random_text(context, integer(given, 0), |c| c.is_ascii_alphabetic())),
+    ("randAlpha", "i>s", |context, given| {
+        random_text(context, integer(given, 0), |c| c.is_ascii_alphabetic())
+    }),
     ("randNumeric", "i>s", |context, given| random_text(context, integer(given, 0), |c| c.is_ascii_digit())),
     ("randAscii", "i>s", |context, given| {
         random_text(context, integer(given, 0), |c| c.is_ascii_graphic() || c == ' ')
     }),
     ("randBytes", "i>s", |context, given| {
         use base64::Engine;
-        let count = usize::try_from(integer(given, 0)).map_err(|_| "runtime error: makeslice: len out of range")?;
+        let count =
+            usize::try_from(integer(given, 0)).map_err(|_| "runtime error: makeslice: len out of range")?;
         context.engine.make(count)?;
         let mut bytes = vec![0; count];
         fill(&mut bytes)?;
@@ -78,7 +81,9 @@ fn random_text(context: &super::Context<'_>, count: i64, allowed: fn(char) -> bo
     while out.len() < count {
         fill(&mut bytes)?;
         let left = count - out.len();
-        out.extend(bytes.iter().map(|byte| char::from(*byte)).filter(|c| c.is_ascii() && allowed(*c)).take(left));
+        out.extend(
+            bytes.iter().map(|byte| char::from(*byte)).filter(|c| c.is_ascii() && allowed(*c)).take(left),
+        );
     }
     Ok(out.into())
 }

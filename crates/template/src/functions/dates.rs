@@ -12,7 +12,9 @@ use jiff::{SignedDuration, Timestamp, Zoned};
 pub(super) const ROWS: &[Row] = &[
     ("now", ">t", |context, _| Ok(Time::at(context.engine.options().now).value())),
     ("date", "sa>s", |context, given| in_zone(context, &lossy(given, 0), &given[1], "Local")),
-    ("date_in_zone", "sas>s", |context, given| in_zone(context, &lossy(given, 0), &given[1], &lossy(given, 2))),
+    ("date_in_zone", "sas>s", |context, given| {
+        in_zone(context, &lossy(given, 0), &given[1], &lossy(given, 2))
+    }),
     ("dateInZone", "sas>s", |context, given| in_zone(context, &lossy(given, 0), &given[1], &lossy(given, 2))),
     ("htmlDate", "a>s", |context, given| in_zone(context, "2006-01-02", &given[0], "Local")),
     ("htmlDateInZone", "as>s", |context, given| in_zone(context, "2006-01-02", &given[0], &lossy(given, 1))),
@@ -62,7 +64,9 @@ fn moment(context: &Context<'_>, value: &Value) -> Zoned {
         return time.0.clone();
     }
     let timestamp = match value {
-        Value::Int(IntType::Int | IntType::Int32 | IntType::Int64, _) => Timestamp::from_second(int(value)).ok(),
+        Value::Int(IntType::Int | IntType::Int32 | IntType::Int64, _) => {
+            Timestamp::from_second(int(value)).ok()
+        }
         _ => None,
     };
     timestamp.unwrap_or(context.engine.options().now).to_zoned(TimeZone::UTC)

@@ -7,7 +7,8 @@ use crate::value::{Elem, List, Map, MapType, Value};
 
 pub(super) const ROWS: &[Row] = &[
     ("dict", "a*>m", |_, given| {
-        let pairs = given.chunks(2).map(|pair| (string(&pair[0]), pair.get(1).cloned().unwrap_or_else(|| "".into())));
+        let pairs =
+            given.chunks(2).map(|pair| (string(&pair[0]), pair.get(1).cloned().unwrap_or_else(|| "".into())));
         Ok(Value::map(pairs))
     }),
     ("get", "ms>a", |_, given| Ok(map(given, 0).get(text(given, 1)).unwrap_or_else(|| "".into()))),
@@ -31,7 +32,9 @@ pub(super) const ROWS: &[Row] = &[
         let keys = (0..given.len()).flat_map(|at| map(given, at).entries()).map(|(key, _)| key);
         Ok(Value::strings(keys))
     }),
-    ("values", "m>l", |_, given| Ok(Value::list(map(given, 0).entries().into_iter().map(|(_, value)| value).collect()))),
+    ("values", "m>l", |_, given| {
+        Ok(Value::list(map(given, 0).entries().into_iter().map(|(_, value)| value).collect()))
+    }),
     ("pick", "ms*>m", |_, given| {
         let from = map(given, 0);
         let kept = given[1..].iter().filter_map(|key| match key {
@@ -41,7 +44,8 @@ pub(super) const ROWS: &[Row] = &[
         Ok(Value::map(kept))
     }),
     ("omit", "ms*>m", |_, given| {
-        let omitted = |key: &[u8]| given[1..].iter().any(|other| matches!(other, Value::Str(other) if **other == *key));
+        let omitted =
+            |key: &[u8]| given[1..].iter().any(|other| matches!(other, Value::Str(other) if **other == *key));
         Ok(Value::map(map(given, 0).entries().into_iter().filter(|(key, _)| !omitted(key))))
     }),
     ("dig", "a*>a", dig),
@@ -94,7 +98,8 @@ pub(super) fn copy(context: &Context<'_>, value: &Value, depth: usize) -> Run<Va
             Value::Map(Map::new(map.map_type(), entries))
         }
         Value::List(list) if list.elem() == Elem::Any && !list.is_nil() => {
-            let items: Run<Vec<Value>> = list.items().iter().map(|item| copy(context, item, depth + 1)).collect();
+            let items: Run<Vec<Value>> =
+                list.items().iter().map(|item| copy(context, item, depth + 1)).collect();
             Value::List(List::new(list.elem(), items?))
         }
         other => other.clone(),

@@ -22,7 +22,8 @@ pub(super) const ROWS: &[Row] = &[
     ("b64enc", "s>s", |_, given| Ok(BASE64.encode(text(given, 0)).into())),
     ("b64dec", "s>s", |_, given| {
         // Line breaks are skipped; where it breaks off is counted with them.
-        let encoded: Vec<u8> = text(given, 0).iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
+        let encoded: Vec<u8> =
+            text(given, 0).iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect();
         Ok(match BASE64.decode(&encoded) {
             Ok(bytes) => Value::str(bytes),
             Err(_) => format!("illegal base64 data at input byte {}", wrong_base64(text(given, 0))).into(),

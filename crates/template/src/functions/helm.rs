@@ -34,9 +34,7 @@ pub(super) const ROWS: &[Row] = &[
     }),
     ("lookup", "ssss>m", |context, given| match &context.engine.options().lookup {
         None => Ok(Value::map(Vec::<(&str, Value)>::new())),
-        Some(lookup) => {
-            Ok(lookup(&lossy(given, 0), &lossy(given, 1), &lossy(given, 2), &lossy(given, 3))?)
-        }
+        Some(lookup) => Ok(lookup(&lossy(given, 0), &lossy(given, 1), &lossy(given, 2), &lossy(given, 3))?),
     }),
     ("toYaml", "a>s", |_, given| {
         let text = yaml::write(&any(given, 0)).unwrap_or_default();
@@ -66,7 +64,9 @@ pub(super) const ROWS: &[Row] = &[
     ("toJson", "a>s", |_, given| Ok(json::write(&any(given, 0), true).unwrap_or_default().into())),
     ("fromJson", "s>m", |_, given| {
         Ok(match from_json(&lossy(given, 0), "map[string]interface {}") {
-            Ok(Value::Nil) => Value::Map(crate::value::Map::new(crate::value::MapType::Any, Default::default())),
+            Ok(Value::Nil) => {
+                Value::Map(crate::value::Map::new(crate::value::MapType::Any, Default::default()))
+            }
             Ok(value) => value,
             Err(error) => Value::map([("Error", error.into())]),
         })

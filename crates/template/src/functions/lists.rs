@@ -54,9 +54,9 @@ pub(super) const ROWS: &[Row] = &[
 pub(super) fn elements(value: &Value) -> Option<Vec<Value>> {
     match value {
         Value::List(list) => Some(list.items().to_vec()),
-        Value::Bytes(bytes) => {
-            Some(bytes.iter().map(|byte| Value::Uint(crate::value::UintType::Uint8, u64::from(*byte))).collect())
-        }
+        Value::Bytes(bytes) => Some(
+            bytes.iter().map(|byte| Value::Uint(crate::value::UintType::Uint8, u64::from(*byte))).collect(),
+        ),
         Value::Object(object) if object.kind() == Kind::Slice => {
             Some(object.entries().into_iter().map(|(_, value)| value).collect())
         }

@@ -200,7 +200,8 @@ impl Functions {
     fn add_go(&mut self) {
         self.add(builtin::ROWS);
         for (name, signature, body) in index::ROWS {
-            self.0.insert(name, Function { signature: Signature::read(signature), body: Body::Reflect(*body) });
+            self.0
+                .insert(name, Function { signature: Signature::read(signature), body: Body::Reflect(*body) });
         }
         for name in ["and", "or"] {
             self.0.insert(name, Function { signature: Signature::read("rr*>r"), body: Body::AndOr });

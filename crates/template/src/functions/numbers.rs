@@ -22,11 +22,15 @@ pub(super) const ROWS: &[Row] = &[
         until_step(context, integer(given, 0), integer(given, 1), integer(given, 2))
     }),
     ("add1", "a>i", |_, given| Ok(Value::int64(int(&given[0]).wrapping_add(1)))),
-    ("add", "a*>i", |_, given| Ok(Value::int64(given.iter().fold(0, |sum, value| sum.wrapping_add(int(value)))))),
+    ("add", "a*>i", |_, given| {
+        Ok(Value::int64(given.iter().fold(0, |sum, value| sum.wrapping_add(int(value)))))
+    }),
     ("sub", "aa>i", |_, given| Ok(Value::int64(int(&given[0]).wrapping_sub(int(&given[1]))))),
     ("div", "aa>i", |_, given| divide(given, i64::wrapping_div)),
     ("mod", "aa>i", |_, given| divide(given, i64::wrapping_rem)),
-    ("mul", "aa*>i", |_, given| Ok(Value::int64(given.iter().fold(1, |all, value| all.wrapping_mul(int(value)))))),
+    ("mul", "aa*>i", |_, given| {
+        Ok(Value::int64(given.iter().fold(1, |all, value| all.wrapping_mul(int(value)))))
+    }),
     ("max", "aa*>i", |_, given| Ok(Value::int64(given.iter().map(int).max().unwrap_or(0)))),
     ("biggest", "aa*>i", |_, given| Ok(Value::int64(given.iter().map(int).max().unwrap_or(0)))),
     ("min", "aa*>i", |_, given| Ok(Value::int64(given.iter().map(int).min().unwrap_or(0)))),
@@ -81,7 +85,9 @@ fn extreme(given: &[Value], better: fn(f64, f64) -> bool) -> f64 {
             best = infinite;
         } else if best.is_nan() || value.is_nan() {
             best = f64::NAN;
-        } else if better(best, value) || best == 0.0 && value == 0.0 && best.is_sign_negative() == better(0.0, 1.0) {
+        } else if better(best, value)
+            || best == 0.0 && value == 0.0 && best.is_sign_negative() == better(0.0, 1.0)
+        {
             best = value;
         }
     }
@@ -167,7 +173,8 @@ impl Decimal {
     /// The fewest digits that tell the float.
     fn new(value: f64) -> Result<Self, String> {
         if !value.is_finite() {
-            let name = if value.is_nan() { "NaN".to_owned() } else { crate::go::float::format(value, 'g', None) };
+            let name =
+                if value.is_nan() { "NaN".to_owned() } else { crate::go::float::format(value, 'g', None) };
             return Err(format!("Cannot create a Decimal from {name}"));
         }
         let text = format!("{value:e}");

@@ -7,7 +7,9 @@ use regex::Regex;
 
 pub(super) const ROWS: &[Row] = &[
     ("regexMatch", "ss>b", |context, given| {
-        Ok(Value::Bool(context.engine.pattern(&lossy(given, 0)).is_ok_and(|pattern| pattern.is_match(&lossy(given, 1)))))
+        Ok(Value::Bool(
+            context.engine.pattern(&lossy(given, 0)).is_ok_and(|pattern| pattern.is_match(&lossy(given, 1))),
+        ))
     }),
     ("mustRegexMatch", "ss>b", |context, given| {
         Ok(Value::Bool(context.engine.pattern(&lossy(given, 0))?.is_match(&lossy(given, 1))))
@@ -18,8 +20,12 @@ pub(super) const ROWS: &[Row] = &[
     ("mustRegexFindAll", "ssi>L", |context, given| find_all(&must(context, given)?, given)),
     ("regexReplaceAll", "sss>s", |context, given| replace(context, &compiled(context, given)?, given, false)),
     ("mustRegexReplaceAll", "sss>s", |context, given| replace(context, &must(context, given)?, given, false)),
-    ("regexReplaceAllLiteral", "sss>s", |context, given| replace(context, &compiled(context, given)?, given, true)),
-    ("mustRegexReplaceAllLiteral", "sss>s", |context, given| replace(context, &must(context, given)?, given, true)),
+    ("regexReplaceAllLiteral", "sss>s", |context, given| {
+        replace(context, &compiled(context, given)?, given, true)
+    }),
+    ("mustRegexReplaceAllLiteral", "sss>s", |context, given| {
+        replace(context, &must(context, given)?, given, true)
+    }),
     ("regexSplit", "ssi>L", |context, given| split(&compiled(context, given)?, given)),
     ("mustRegexSplit", "ssi>L", |context, given| split(&must(context, given)?, given)),
     ("regexQuoteMeta", "s>s", |_, given| {

@@ -31,7 +31,8 @@ pub(super) const ROWS: &[Row] = &[
         Ok(all.collect::<Vec<_>>().join(" ").into())
     }),
     ("squote", "a*>s", |_, given| {
-        let all = given.iter().filter(|value| !value.is_nil()).map(|value| [b"'", &*sprint(value), b"'"].concat());
+        let all =
+            given.iter().filter(|value| !value.is_nil()).map(|value| [b"'", &*sprint(value), b"'"].concat());
         Ok(Value::str(all.collect::<Vec<_>>().join(&b' ')))
     }),
     ("cat", "a*>s", |_, given| {
@@ -44,7 +45,9 @@ pub(super) const ROWS: &[Row] = &[
         out.extend(indent(context, given)?);
         Ok(Value::str(out))
     }),
-    ("replace", "sss>s", |context, given| replace(context, text(given, 2), text(given, 0), text(given, 1)).map(Value::str)),
+    ("replace", "sss>s", |context, given| {
+        replace(context, text(given, 2), text(given, 0), text(given, 1)).map(Value::str)
+    }),
     ("plural", "ssi>s", |_, given| Ok(Value::str(text(given, usize::from(integer(given, 2) != 1))))),
     ("toString", "a>s", |_, given| Ok(Value::Str(string(&any(given, 0))))),
     ("toStrings", "a>L", |_, given| Ok(Value::strings(strings(&any(given, 0))))),
@@ -146,7 +149,11 @@ pub(super) fn split(text: &[u8], separator: &[u8], count: i64) -> Vec<GoStr> {
     let mut rest = text;
     if separator.is_empty() {
         while !rest.is_empty() && parts.len() + 1 < most {
-            let size = rest.utf8_chunks().next().and_then(|chunk| chunk.valid().chars().next()).map_or(1, char::len_utf8);
+            let size = rest
+                .utf8_chunks()
+                .next()
+                .and_then(|chunk| chunk.valid().chars().next())
+                .map_or(1, char::len_utf8);
             parts.push(GoStr::from(&rest[..size]));
             rest = &rest[size..];
         }
@@ -206,7 +213,12 @@ fn substring(_: &Context<'_>, given: &[Value]) -> Run<Value> {
     };
     let outside = |what: String| format!("runtime error: slice bounds out of range {what}");
     if start < 0 && (to < 0 || to > length) {
-        return Err(if to < 0 { outside(format!("[:{to}]")) } else { outside(format!("[:{to}] with length {length}")) }.into());
+        return Err(if to < 0 {
+            outside(format!("[:{to}]"))
+        } else {
+            outside(format!("[:{to}] with length {length}"))
+        }
+        .into());
     }
     if from > to {
         return Err(outside(format!("[{from}:{to}]")).into());

@@ -12,7 +12,9 @@ pub(super) const ROWS: &[Row] = &[
         })
     }),
     ("empty", "a>b", |_, given| Ok(Value::Bool(is_empty(&any(given, 0))))),
-    ("coalesce", "a*>a", |_, given| Ok(given.iter().find(|value| !is_empty(value)).cloned().unwrap_or(Value::Nil))),
+    ("coalesce", "a*>a", |_, given| {
+        Ok(given.iter().find(|value| !is_empty(value)).cloned().unwrap_or(Value::Nil))
+    }),
     ("all", "a*>b", |_, given| Ok(Value::Bool(!given.iter().any(is_empty)))),
     ("any", "a*>b", |_, given| Ok(Value::Bool(given.iter().any(|value| !is_empty(value))))),
     ("typeOf", "a>s", |_, given| Ok(any(given, 0).type_name().into())),

@@ -51,7 +51,9 @@ impl Object for Version {
             "String" => Ok(self.to_string().into()),
             "IncMajor" => changed(Self::new(self.major + 1, 0, 0)),
             "IncMinor" => changed(Self::new(self.major, self.minor + 1, 0)),
-            "IncPatch" if self.prerelease.is_empty() => changed(Self::new(self.major, self.minor, self.patch + 1)),
+            "IncPatch" if self.prerelease.is_empty() => {
+                changed(Self::new(self.major, self.minor, self.patch + 1))
+            }
             "IncPatch" => changed(Self::new(self.major, self.minor, self.patch)),
             "Compare" => Ok(Value::int(order.map_or(0, |order| order as i64))),
             "Equal" => Ok(Value::Bool(order.is_some_and(std::cmp::Ordering::is_eq))),

@@ -13,7 +13,11 @@ pub(super) const ROWS: &[Row] = &[
     ("abbrevboth", "iis>s", |_, given| {
         let (left, right) = (integer(given, 0), integer(given, 1));
         let text = text(given, 2);
-        Ok(if right < 4 || left > 0 && right < 7 { text.into() } else { Value::str(abbreviate(text, left, right)) })
+        Ok(if right < 4 || left > 0 && right < 7 {
+            text.into()
+        } else {
+            Value::str(abbreviate(text, left, right))
+        })
     }),
     ("title", "s>s", |_, given| Ok(titled(&lossy(given, 0)).into())),
     ("untitle", "s>s", |_, given| {
@@ -47,7 +51,9 @@ pub(super) const ROWS: &[Row] = &[
     ("kebabcase", "s>s", |_, given| Ok(connected(&lossy(given, 0), '-').into())),
     ("camelcase", "s>s", |_, given| Ok(camel(&lossy(given, 0)).into())),
     ("wrap", "is>s", |context, given| wrap(context, text(given, 1), integer(given, 0), b"", false)),
-    ("wrapWith", "iss>s", |context, given| wrap(context, text(given, 2), integer(given, 0), text(given, 1), true)),
+    ("wrapWith", "iss>s", |context, given| {
+        wrap(context, text(given, 2), integer(given, 0), text(given, 1), true)
+    }),
     ("shuffle", "s>s", |_, given| {
         let mut characters: Vec<char> = lossy(given, 0).chars().collect();
         for at in (1..characters.len()).rev() {
@@ -266,7 +272,15 @@ fn connected(text: &str, connector: char) -> String {
         if kind != Word::Upper && kind != Word::Connector {
             return out.push_str(word);
         }
-        out.extend(word.chars().map(|c| if connects(c) { connector } else if c.is_uppercase() { lower(c) } else { c }));
+        out.extend(word.chars().map(|c| {
+            if connects(c) {
+                connector
+            } else if c.is_uppercase() {
+                lower(c)
+            } else {
+                c
+            }
+        }));
     };
     let joins = |kind: Word| kind != Word::Connector && kind != Word::Punctuation;
     let (mut kind, mut word, mut rest) = next_word(text);

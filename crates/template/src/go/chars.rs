@@ -6,12 +6,13 @@ struct Class(OnceLock<Vec<(char, char)>>, &'static str);
 
 impl Class {
     fn contains(&self, c: char) -> bool {
-        let ranges = self.0.get_or_init(|| match regex_syntax::parse(self.1).map(regex_syntax::hir::Hir::into_kind) {
-            Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) => {
-                class.ranges().iter().map(|range| (range.start(), range.end())).collect()
-            }
-            _ => Vec::new(),
-        });
+        let ranges =
+            self.0.get_or_init(|| match regex_syntax::parse(self.1).map(regex_syntax::hir::Hir::into_kind) {
+                Ok(regex_syntax::hir::HirKind::Class(regex_syntax::hir::Class::Unicode(class))) => {
+                    class.ranges().iter().map(|range| (range.start(), range.end())).collect()
+                }
+                _ => Vec::new(),
+            });
         let at = ranges.partition_point(|(_, end)| *end < c);
         ranges.get(at).is_some_and(|(start, _)| *start <= c)
     }

@@ -27,7 +27,8 @@ impl Run<'_> {
     fn all(&mut self, format: &[u8]) {
         let mut at = 0;
         while at < format.len() {
-            let text = format[at..].iter().position(|byte| *byte == b'%').map_or(format.len(), |found| at + found);
+            let text =
+                format[at..].iter().position(|byte| *byte == b'%').map_or(format.len(), |found| at + found);
             self.out.extend_from_slice(&format[at..text]);
             at = text;
             if at >= format.len() {
@@ -107,7 +108,8 @@ impl Run<'_> {
                 }
                 if flags.precision.is_none() && self.next > 0 {
                     // A negative precision means none, and is complained about.
-                    let negative = matches!(self.values.get(self.next - 1), Some(Value::Int(_, value)) if *value < 0);
+                    let negative =
+                        matches!(self.values.get(self.next - 1), Some(Value::Int(_, value)) if *value < 0);
                     if negative {
                         self.out.extend_from_slice(b"%!(BADPREC)");
                     }

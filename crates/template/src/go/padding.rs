@@ -19,7 +19,8 @@ pub(super) struct Flags {
 impl Flags {
     /// Appends text, filled up to the width, counted in characters.
     pub fn pad(&self, out: &mut Vec<u8>, text: &[u8]) {
-        let length = text.utf8_chunks().map(|chunk| chunk.valid().chars().count() + chunk.invalid().len()).sum();
+        let length =
+            text.utf8_chunks().map(|chunk| chunk.valid().chars().count() + chunk.invalid().len()).sum();
         let missing = self.width.unwrap_or(0).saturating_sub(length);
         if self.minus {
             out.extend_from_slice(text);
@@ -48,7 +49,10 @@ impl Flags {
                 return spaces.pad(out, b"");
             }
             zero = false;
-        } else if zero && !self.minus && let Some(width) = self.width {
+        } else if zero
+            && !self.minus
+            && let Some(width) = self.width
+        {
             least = width.saturating_sub(usize::from(negative || self.plus || self.space));
         }
         if digits.len() < least {

@@ -82,8 +82,10 @@ pub(super) fn directive(out: &mut Vec<u8>, flags: &Flags, verb: char, value: &Va
         Value::Str(text) => string(out, flags, verb, text, value),
         Value::Bytes(bytes) => match verb {
             'v' | 'd' => {
-                let numbers: Vec<Value> =
-                    bytes.iter().map(|byte| Value::Uint(crate::value::UintType::Uint8, u64::from(*byte))).collect();
+                let numbers: Vec<Value> = bytes
+                    .iter()
+                    .map(|byte| Value::Uint(crate::value::UintType::Uint8, u64::from(*byte)))
+                    .collect();
                 items(out, flags, verb, &numbers, "[]byte", depth);
             }
             _ => string(out, flags, verb, bytes, value),
@@ -199,8 +201,9 @@ fn string(out: &mut Vec<u8>, flags: &Flags, verb: char, text: &[u8], value: &Val
         'q' => {
             let text = cut(text);
             let raw = flags.sharp
-                && std::str::from_utf8(&text)
-                    .is_ok_and(|text| text.chars().all(|c| c != '`' && c != '\u{feff}' && (c == '\t' || !c.is_control())));
+                && std::str::from_utf8(&text).is_ok_and(|text| {
+                    text.chars().all(|c| c != '`' && c != '\u{feff}' && (c == '\t' || !c.is_control()))
+                });
             if raw {
                 let mut quoted = vec![b'`'];
                 quoted.extend_from_slice(&text);

@@ -112,7 +112,8 @@ pub(crate) fn parse_float(text: &str) -> Result<f64, Wrong> {
             let value = match plain.strip_prefix("0x") {
                 Some(hex) => parse_hex(hex)?,
                 None => {
-                    let decimal = plain.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'+' | b'-'));
+                    let decimal =
+                        plain.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'+' | b'-'));
                     if !decimal || plain.starts_with(['+', '-']) {
                         return Err(Wrong::Syntax);
                     }

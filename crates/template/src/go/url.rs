@@ -77,7 +77,10 @@ fn unescape(text: &str, part: Part) -> Result<String, String> {
                 return Err(format!("invalid URL escape {}", crate::go::quote::quote(&bytes[at..end])));
             }
         }
-        if part == Part::Host && bytes.get(at + 1..at + 3) != Some(b"25") && out.last().is_some_and(u8::is_ascii) {
+        if part == Part::Host
+            && bytes.get(at + 1..at + 3) != Some(b"25")
+            && out.last().is_some_and(u8::is_ascii)
+        {
             return Err(format!("invalid URL escape {}", crate::go::quote::quote(&bytes[at..at + 3])));
         }
         at += 3;
@@ -88,7 +91,8 @@ fn unescape(text: &str, part: Part) -> Result<String, String> {
 impl Url {
     /// `url.Parse`
     pub fn parse(text: &str) -> Result<Self, String> {
-        Self::read(text).map_err(|error| format!("parse {}: {error}", crate::go::quote::quote(text.as_bytes())))
+        Self::read(text)
+            .map_err(|error| format!("parse {}: {error}", crate::go::quote::quote(text.as_bytes())))
     }
 
     fn read(text: &str) -> Result<Self, String> {
@@ -220,7 +224,8 @@ fn check_host(host: &str) -> Result<(), String> {
     } else {
         host.find(':').map_or("", |at| &host[host.rfind(':').unwrap_or(at)..])
     };
-    let valid = port.is_empty() || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
+    let valid = port.is_empty()
+        || port.strip_prefix(':').is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()));
     if valid {
         Ok(())
     } else {

@@ -115,7 +115,12 @@ impl<'a> Lexer<'a> {
     }
 
     fn emit(&mut self, kind: Type) -> Item {
-        let item = Item { kind, pos: self.start, text: self.input[self.start..self.pos].into(), line: self.start_line };
+        let item = Item {
+            kind,
+            pos: self.start,
+            text: self.input[self.start..self.pos].into(),
+            line: self.start_line,
+        };
         self.start = self.pos;
         self.start_line = self.line;
         item
@@ -293,7 +298,11 @@ impl<'a> Lexer<'a> {
             }
             ')' => {
                 self.parens -= 1;
-                if self.parens < 0 { self.error("unexpected right paren") } else { self.emit(Type::RightParen) }
+                if self.parens < 0 {
+                    self.error("unexpected right paren")
+                } else {
+                    self.emit(Type::RightParen)
+                }
             }
             next if next.is_ascii_graphic() => self.emit(Type::Char),
             next => self.error(format!("unrecognized character in action: {}", unicode(next))),

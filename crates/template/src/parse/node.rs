@@ -48,7 +48,10 @@ pub(crate) enum Kind {
     If(Box<Branch>),
     Range(Box<Branch>),
     With(Box<Branch>),
-    Template { name: Rc<str>, pipe: Option<Box<Node>> },
+    Template {
+        name: Rc<str>,
+        pipe: Option<Box<Node>>,
+    },
     Break,
     Continue,
     /// These two end lists, and are in none.
@@ -67,7 +70,10 @@ pub(crate) enum Kind {
     Nil,
     Bool(bool),
     Number(Number),
-    Str { quoted: Rc<str>, text: GoStr },
+    Str {
+        quoted: Rc<str>,
+        text: GoStr,
+    },
 }
 
 /// `if`, `range` or `with`.

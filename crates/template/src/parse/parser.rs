@@ -15,7 +15,8 @@ const MOST_NESTED: usize = 1000;
 ///
 /// A define of a name that an earlier one in this text has is refused, unless one of both is empty.
 pub(crate) fn parse(name: &str, text: &str, known: Known<'_>) -> Result<Vec<Tree>, String> {
-    let shared = Shared { lexer: Lexer::new(text), tokens: Default::default(), pending: 0, trees: Vec::new(), known };
+    let shared =
+        Shared { lexer: Lexer::new(text), tokens: Default::default(), pending: 0, trees: Vec::new(), known };
     let mut parser = Parser {
         shared,
         name: name.into(),
@@ -67,7 +68,12 @@ impl Parser<'_> {
     }
 
     fn token(&self, at: usize) -> Item {
-        self.shared.tokens[at].clone().unwrap_or(Item { kind: Type::Eof, pos: 0, text: String::new(), line: 0 })
+        self.shared.tokens[at].clone().unwrap_or(Item {
+            kind: Type::Eof,
+            pos: 0,
+            text: String::new(),
+            line: 0,
+        })
     }
 
     fn backup(&mut self) {
@@ -373,7 +379,10 @@ impl Parser<'_> {
                 _ => None,
             };
             if first.is_some_and(|first| {
-                matches!(first.kind, Kind::Bool(_) | Kind::Dot | Kind::Nil | Kind::Number(_) | Kind::Str { .. })
+                matches!(
+                    first.kind,
+                    Kind::Bool(_) | Kind::Dot | Kind::Nil | Kind::Number(_) | Kind::Str { .. }
+                )
             }) {
                 return self.error(format!("non executable command in pipeline stage {}", at + 1));
             }
@@ -501,7 +510,8 @@ impl Parser<'_> {
                 }
             }
             Type::LeftParen => {
-                let pipe = self.nested(|parser| parser.pipeline("parenthesized pipeline", Type::RightParen))?;
+                let pipe =
+                    self.nested(|parser| parser.pipeline("parenthesized pipeline", Type::RightParen))?;
                 return Ok(Some(pipe));
             }
             Type::Str | Type::RawString => match unquote(&token.text) {

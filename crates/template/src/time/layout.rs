@@ -5,16 +5,62 @@ use jiff::civil::DateTime;
 use jiff::tz::{Offset, TimeZone};
 
 pub(super) const MONTHS: [&str; 12] = [
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
     "December",
 ];
-pub(super) const DAYS: [&str; 7] = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
+pub(super) const DAYS: [&str; 7] =
+    ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
 /// The parts of a layout, longest first where one begins with another.
 const PARTS: [&str; 38] = [
-    "January", "Jan", "Monday", "Mon", "MST", "2006", "-07:00:00", "-07:00", "-070000", "-0700", "-07", "Z07:00:00",
-    "Z07:00", "Z070000", "Z0700", "Z07", "002", "01", "02", "03", "04", "05", "06", "15", "PM", "pm", "__2", "_2006",
-    "_2", "1", "2", "3", "4", "5", ".0", ",0", ".9", ",9",
+    "January",
+    "Jan",
+    "Monday",
+    "Mon",
+    "MST",
+    "2006",
+    "-07:00:00",
+    "-07:00",
+    "-070000",
+    "-0700",
+    "-07",
+    "Z07:00:00",
+    "Z07:00",
+    "Z070000",
+    "Z0700",
+    "Z07",
+    "002",
+    "01",
+    "02",
+    "03",
+    "04",
+    "05",
+    "06",
+    "15",
+    "PM",
+    "pm",
+    "__2",
+    "_2006",
+    "_2",
+    "1",
+    "2",
+    "3",
+    "4",
+    "5",
+    ".0",
+    ",0",
+    ".9",
+    ",9",
 ];
 
 enum Part<'a> {
@@ -172,7 +218,8 @@ pub(crate) fn parse(layout: &str, text: &str) -> Result<Zoned, String> {
                 if optional && !rest.starts_with(['.', ',']) {
                     continue;
                 }
-                let digits = rest.get(1..).map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
+                let digits =
+                    rest.get(1..).map_or(0, |rest| rest.bytes().take_while(u8::is_ascii_digit).count());
                 let wanted = if optional { digits } else { fraction.len() - 1 };
                 if !rest.starts_with(['.', ',']) || digits < wanted || wanted == 0 || wanted > 9 {
                     return Err(wrong());
@@ -265,7 +312,8 @@ pub(crate) fn parse(layout: &str, text: &str) -> Result<Zoned, String> {
                                 let digits = fraction.bytes().take_while(u8::is_ascii_digit).count();
                                 let shown = matches!(next(layout), Some(("", Part::Fraction(_), _)));
                                 if digits > 0 && !shown {
-                                    nanosecond = format!("{:0<9}", &fraction[..digits.min(9)]).parse().unwrap_or(0);
+                                    nanosecond =
+                                        format!("{:0<9}", &fraction[..digits.min(9)]).parse().unwrap_or(0);
                                     rest = &fraction[digits..];
                                 }
                             }
@@ -286,7 +334,8 @@ pub(crate) fn parse(layout: &str, text: &str) -> Result<Zoned, String> {
         let date = date.map_err(|_| range("day-of-year"))?;
         (month, day) = (date.month(), date.day());
     }
-    let (month, day) = (month.max(1), if day == 0 && !whole_layout.contains('2') { 1 } else { day.max(i8::from(day == 0)) });
+    let (month, day) =
+        (month.max(1), if day == 0 && !whole_layout.contains('2') { 1 } else { day.max(i8::from(day == 0)) });
     let time = DateTime::new(year, month, day, hour, minute, second, nanosecond).map_err(|_| range("day"))?;
     let zone = zone.map_or(TimeZone::UTC, TimeZone::fixed);
     time.to_zoned(zone).map_err(|_| range("year"))
@@ -298,7 +347,13 @@ fn starts(text: &str, name: &str) -> bool {
 
 fn cannot(layout: &str, text: &str, rest: &str, part: &str) -> String {
     let quote = super::quote;
-    format!("parsing time {} as {}: cannot parse {} as {}", quote(text), quote(layout), quote(rest), quote(part))
+    format!(
+        "parsing time {} as {}: cannot parse {} as {}",
+        quote(text),
+        quote(layout),
+        quote(rest),
+        quote(part)
+    )
 }
 
 fn read_offset(text: &str, layout: &str) -> Option<Offset> {

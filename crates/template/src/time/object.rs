@@ -42,8 +42,10 @@ impl Object for Time {
 
     fn member(&self, name: &str) -> Member {
         match name {
-            "Unix" | "UnixNano" | "UnixMilli" | "Year" | "Day" | "Hour" | "Minute" | "Second" | "Nanosecond"
-            | "YearDay" | "IsZero" | "Month" | "Weekday" | "String" | "UTC" => Member::Method(">x"),
+            "Unix" | "UnixNano" | "UnixMilli" | "Year" | "Day" | "Hour" | "Minute" | "Second"
+            | "Nanosecond" | "YearDay" | "IsZero" | "Month" | "Weekday" | "String" | "UTC" => {
+                Member::Method(">x")
+            }
             "Format" => Member::Method("s>s"),
             "Before" | "After" | "Equal" => Member::Method("t>b"),
             "AddDate" => Member::Method("iii>t"),
@@ -58,7 +60,9 @@ impl Object for Time {
         match name {
             "Unix" => Ok(Value::int64(time.timestamp().as_second())),
             "UnixMilli" => Ok(Value::int64(time.timestamp().as_millisecond())),
-            "UnixNano" => Ok(Value::int64(i64::try_from(time.timestamp().as_nanosecond()).unwrap_or(i64::MAX))),
+            "UnixNano" => {
+                Ok(Value::int64(i64::try_from(time.timestamp().as_nanosecond()).unwrap_or(i64::MAX)))
+            }
             "Year" => int(i64::from(time.year())),
             "Month" => Ok(Value::Int(IntType::Month, i64::from(time.month()))),
             "Day" => int(i64::from(time.day())),
@@ -113,7 +117,8 @@ impl Object for Time {
 
 /// The methods of a duration.
 pub(crate) fn duration_method(name: &str) -> Option<&'static str> {
-    matches!(name, "String" | "Seconds" | "Minutes" | "Hours" | "Milliseconds" | "Nanoseconds").then_some(">x")
+    matches!(name, "String" | "Seconds" | "Minutes" | "Hours" | "Milliseconds" | "Nanoseconds")
+        .then_some(">x")
 }
 
 #[allow(clippy::cast_precision_loss)]

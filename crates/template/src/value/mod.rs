@@ -70,7 +70,10 @@ impl Value {
 
     /// A `map[string]interface {}`.
     pub fn map<K: Into<GoStr>>(entries: impl IntoIterator<Item = (K, Value)>) -> Self {
-        Self::Map(Map::new(MapType::Any, entries.into_iter().map(|(key, value)| (key.into(), value)).collect()))
+        Self::Map(Map::new(
+            MapType::Any,
+            entries.into_iter().map(|(key, value)| (key.into(), value)).collect(),
+        ))
     }
 
     /// Is it the nil without a type?

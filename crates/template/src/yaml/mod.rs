@@ -31,7 +31,9 @@ pub fn to_text(json: &Json) -> String {
 
 /// Would YAML's reader take the characters of all texts?
 fn readable(json: &Json) -> bool {
-    let fine = |text: &str| !text.contains(|c| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}'));
+    let fine = |text: &str| {
+        !text.contains(|c| matches!(c, '\u{7f}'..='\u{84}' | '\u{86}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}'))
+    };
     match json {
         Json::String(text) => fine(text),
         Json::Array(items) => items.iter().all(readable),

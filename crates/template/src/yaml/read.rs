@@ -31,7 +31,8 @@ pub fn read_all(text: &str) -> Result<Vec<Json>, Error> {
 }
 
 fn documents(text: &str, most: usize) -> Result<Vec<Json>, Error> {
-    let mut reader = Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), values: 0, line: 0 };
+    let mut reader =
+        Reader { events: Parser::new_from_str(text), anchors: HashMap::new(), values: 0, line: 0 };
     let mut documents = Vec::new();
     loop {
         match reader.next()? {
@@ -65,7 +66,9 @@ impl<'a> Reader<'a> {
                     self.line = span.start.line();
                     Ok(event)
                 }
-                Some(Err(error)) => Err(Error(format!("yaml: line {}: {}", error.marker().line(), error.info()))),
+                Some(Err(error)) => {
+                    Err(Error(format!("yaml: line {}: {}", error.marker().line(), error.info())))
+                }
                 None => Ok(Event::StreamEnd),
             };
         }

@@ -8,9 +8,13 @@ pub(super) fn resolve(text: &str) -> Result<Json, String> {
     Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Json::Null,
         "y" | "Y" | "yes" | "Yes" | "YES" | "true" | "True" | "TRUE" | "on" | "On" | "ON" => Json::Bool(true),
-        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => Json::Bool(false),
+        "n" | "N" | "no" | "No" | "NO" | "false" | "False" | "FALSE" | "off" | "Off" | "OFF" => {
+            Json::Bool(false)
+        }
         ".nan" | ".NaN" | ".NAN" => return Err("json: unsupported value: NaN".into()),
-        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => return Err("json: unsupported value: +Inf".into()),
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => {
+            return Err("json: unsupported value: +Inf".into());
+        }
         "-.inf" | "-.Inf" | "-.INF" => return Err("json: unsupported value: -Inf".into()),
         text => number(text).unwrap_or_else(|| Json::String(text.to_owned())),
     })
@@ -72,7 +76,9 @@ pub(super) fn tagged(tag: &str, text: &str, plain: bool) -> Result<Json, String>
         "binary" => {
             use base64::Engine;
             let packed: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-            let bytes = base64::engine::general_purpose::STANDARD.decode(packed).map_err(|_| "!!binary value contains invalid base64 data")?;
+            let bytes = base64::engine::general_purpose::STANDARD
+                .decode(packed)
+                .map_err(|_| "!!binary value contains invalid base64 data")?;
             Ok(Json::String(crate::text::lossy(&bytes).into_owned()))
         }
         "float" | "int" | "bool" | "null" => {
@@ -98,6 +104,9 @@ pub(super) fn key(value: &Json) -> Result<String, String> {
             Some(value) if number.is_f64() => crate::go::float::format(value, 'g', None),
             _ => number.to_string(),
         }),
-        other => Err(format!("unsupported map key of type: {}, key: {other}", if other.is_null() { "nil" } else { "map" })),
+        other => Err(format!(
+            "unsupported map key of type: {}, key: {other}",
+            if other.is_null() { "nil" } else { "map" }
+        )),
     }
 }

@@ -25,7 +25,8 @@ fn values() -> Json {
 
 fn ours(template: &str) -> Answer {
     let rendered = on_large_stack(|| {
-        let engine = Engine::new(Functions::helm(), Options { missing_key: MissingKey::Zero, ..Options::default() });
+        let engine =
+            Engine::new(Functions::helm(), Options { missing_key: MissingKey::Zero, ..Options::default() });
         let values = match from_json(&values()) {
             Value::Map(map) => Value::Map(map.typed(MapType::Values)),
             other => other,
@@ -34,7 +35,9 @@ fn ours(template: &str) -> Answer {
             ("Values", values),
             ("Chart", Value::map([("Name", "case".into()), ("Version", "1.2.3".into())])),
         ]);
-        let result = engine.parse("case/templates/t", template).and_then(|()| engine.execute("case/templates/t", data));
+        let result = engine
+            .parse("case/templates/t", template)
+            .and_then(|()| engine.execute("case/templates/t", data));
         result.map_err(|error| error.text)
     });
     match rendered {
@@ -63,7 +66,8 @@ fn replace(bytes: &[u8]) -> Vec<u8> {
 /// What is wrong with a YAML or TOML text is said in each parser's own words.
 fn masked(text: &[u8]) -> &[u8] {
     let marks: [&[u8]; 2] = [b"YAML to JSON: yaml: ", b"toml: "];
-    let found = marks.iter().filter_map(|mark| text.windows(mark.len()).position(|window| window == *mark)).min();
+    let found =
+        marks.iter().filter_map(|mark| text.windows(mark.len()).position(|window| window == *mark)).min();
     &text[..found.unwrap_or(text.len())]
 }
 
@@ -98,8 +102,16 @@ fn random_templates_are_rendered_as_by_helm() {
             break;
         }
     }
-    println!("{steps} cases: {} differ; of {errors} errors {same_errors} have the same text; the peer ended in {ended}", wrong.len());
-    assert!(wrong.is_empty(), "{} of {steps} cases differ:\n{}", wrong.len(), wrong[..wrong.len().min(60)].join("\n"));
+    println!(
+        "{steps} cases: {} differ; of {errors} errors {same_errors} have the same text; the peer ended in {ended}",
+        wrong.len()
+    );
+    assert!(
+        wrong.is_empty(),
+        "{} of {steps} cases differ:\n{}",
+        wrong.len(),
+        wrong[..wrong.len().min(60)].join("\n")
+    );
 }
 
 fn variable(name: &str) -> Option<u64> {

@@ -71,7 +71,9 @@ impl Peer {
     }
 
     pub fn render(&mut self, template: &str, values: &Json) -> Answer {
-        let Some(answer) = self.ask(&json!({"template": template, "values": values})) else { return Answer::Ended };
+        let Some(answer) = self.ask(&json!({"template": template, "values": values})) else {
+            return Answer::Ended;
+        };
         match answer["error"].as_str() {
             Some(error) => Answer::Error(error.to_owned()),
             None => {
