@@ -13,6 +13,7 @@ mod doctor;
 mod edit;
 mod envtest;
 mod generate;
+mod helm;
 mod init;
 mod library;
 mod limits;
@@ -112,6 +113,9 @@ enum Command {
     /// Run a demo in about a minute: operators with real memcached and PostgreSQL servers on an embedded cluster
     #[command(after_help = demo::EXAMPLES)]
     Demo(demo::Options),
+    /// Render, check, show and package Helm charts
+    #[command(subcommand)]
+    Helm(helm::Command),
     /// Print a shell completion script
     Completion(completion::Options),
     /// Print the version of windlass, and of the Kubernetes API that it serves
@@ -157,6 +161,7 @@ fn main() -> ExitCode {
         Command::Migrate(options) => project::block_on(options.run()),
         Command::Image(options) => project::block_on(options.run()),
         Command::Demo(options) => demo::run(&options),
+        Command::Helm(command) => command.run(),
         Command::Completion(options) => options.run::<Windlass>(),
         Command::Version => version::run(),
         Command::Plugin(words) => plugin::run(&words),
