@@ -2,22 +2,20 @@
 //!
 //! Everything is bounded: the depth of templates, the steps taken, and the bytes written.
 
-mod engine;
-mod exec;
-pub mod functions;
 mod go;
 mod json;
 mod parse;
 mod plain;
+mod render;
 pub mod semver;
 mod stack;
 mod text;
-mod time;
 mod toml;
 pub mod value;
 pub mod yaml;
 
-pub use engine::{Engine, Error, Limits, Lookup, MissingKey, Options};
+pub use render::functions;
+pub use render::engine::{Engine, Error, Limits, Lookup, MissingKey, Options};
 pub use plain::{from_json, to_json};
 pub use stack::on_large_stack;
 pub use text::GoStr;

@@ -18,7 +18,7 @@ fn from(value: &toml::Value) -> Value {
         toml::Value::Datetime(time) => {
             let text = time.to_string();
             match text.parse::<jiff::Timestamp>() {
-                Ok(timestamp) => crate::time::Time::at(timestamp).value(),
+                Ok(timestamp) => crate::go::time::Time::at(timestamp).value(),
                 Err(_) => text.into(),
             }
         }

@@ -8,4 +8,5 @@ pub(crate) mod print;
 pub(crate) mod quote;
 pub(crate) mod regexp;
 pub(crate) mod strconv;
+pub(crate) mod time;
 pub(crate) mod url;

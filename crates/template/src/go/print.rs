@@ -127,9 +127,9 @@ pub(super) fn directive(out: &mut Vec<u8>, flags: &Flags, verb: char, value: &Va
 pub(crate) fn stringer(value: &Value) -> Option<String> {
     match value {
         Value::Object(object) => object.text(),
-        Value::Int(IntType::Duration, nanoseconds) => Some(crate::time::duration(*nanoseconds)),
-        Value::Int(IntType::Month, month) => Some(crate::time::month(*month)),
-        Value::Int(IntType::Weekday, day) => Some(crate::time::weekday(*day)),
+        Value::Int(IntType::Duration, nanoseconds) => Some(crate::go::time::duration(*nanoseconds)),
+        Value::Int(IntType::Month, month) => Some(crate::go::time::month(*month)),
+        Value::Int(IntType::Weekday, day) => Some(crate::go::time::weekday(*day)),
         _ => None,
     }
 }

@@ -9,7 +9,7 @@ use std::fmt::Debug;
 pub enum Member {
     /// A field, and whether it is declared as `interface {}`.
     Field(Value),
-    /// A method, with its parameters as in [`crate::functions`]: `s>s` takes a string and answers with one.
+    /// A method, with its parameters as in the tables of functions: `s>s` takes a string and answers with one.
     Method(&'static str),
     /// Nothing.
     Missing,

@@ -1,7 +1,7 @@
 //! Arguments of functions, checked against the types of their parameters.
 
 use super::{Held, Run, State};
-use crate::functions::Param;
+use crate::render::functions::Param;
 use crate::parse::{Kind, Node};
 use crate::value::{Elem, List, Map, MapType, Value};
 

@@ -1,7 +1,7 @@
 //! Calls of functions and methods.
 
 use super::{Failure, Held, Run, State};
-use crate::functions::{Answer, Body, Context, Param, Signature};
+use crate::render::functions::{Answer, Body, Context, Param, Signature};
 use crate::parse::{Kind, Node};
 use crate::value::Value;
 

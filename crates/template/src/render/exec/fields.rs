@@ -1,7 +1,7 @@
 //! What stands behind a dot: entries of maps, fields of structs, methods.
 
 use super::{Held, Run, State};
-use crate::engine::MissingKey;
+use crate::render::engine::MissingKey;
 use crate::go::quote::quote;
 use crate::parse::Node;
 use crate::value::{Kind, Map, MapType, Member, Value};
@@ -101,10 +101,10 @@ impl<'a> State<'a> {
             }
             Value::Int(crate::value::IntType::Duration, nanoseconds) => {
                 let nanoseconds = *nanoseconds;
-                match crate::time::duration_method(name) {
+                match crate::go::time::duration_method(name) {
                     Some(signature) => {
                         self.call_method(dot, node, name, signature, arguments, last, &mut |_, _| {
-                            Ok(crate::time::call_duration(nanoseconds, name))
+                            Ok(crate::go::time::call_duration(nanoseconds, name))
                         })
                     }
                     None => self.fail(format!("can't evaluate field {name} in type {type_name}")),

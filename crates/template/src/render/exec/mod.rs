@@ -6,7 +6,7 @@ mod eval;
 mod fields;
 mod range;
 
-use crate::engine::{Engine, Set};
+use crate::render::engine::{Engine, Set};
 use crate::go::print::sprint;
 use crate::parse::{Kind, Node, Tree};
 use crate::value::Value;

@@ -1,7 +1,7 @@
 //! Go's own functions: comparison, printing and escaping.
 
 use super::{Context, Row, compare, text};
-use crate::exec::Run;
+use crate::render::exec::Run;
 use crate::go::chars::is_print;
 use crate::go::format::sprintf;
 use crate::go::print::sprint_all;

@@ -1,7 +1,7 @@
 //! Sprig's keys, certificates and password hashes. RSA keys of 2048 bits, as Sprig makes them.
 
 use super::{Context, Row, any, integer, lossy, text};
-use crate::exec::Run;
+use crate::render::exec::Run;
 use crate::value::{Member, Object, Value};
 use base64::Engine;
 use rcgen::{

@@ -1,7 +1,7 @@
 //! Sprig's checksums and random values.
 
 use super::{Row, integer, text};
-use crate::exec::Run;
+use crate::render::exec::Run;
 use crate::value::Value;
 use ring::digest::{Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256, SHA512, digest};
 use ring::rand::{SecureRandom, SystemRandom};

@@ -2,9 +2,9 @@
 
 use super::cast::int;
 use super::{Context, Row, any, lossy};
-use crate::exec::Run;
+use crate::render::exec::Run;
 use crate::go::strconv::parse_int;
-use crate::time::{Time, duration, format, parse, parse_duration};
+use crate::go::time::{Time, duration, format, parse, parse_duration};
 use crate::value::{IntType, Value};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};

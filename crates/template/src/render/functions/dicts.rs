@@ -2,7 +2,7 @@
 
 use super::strings::string;
 use super::{Context, Row, any, map, text};
-use crate::exec::Run;
+use crate::render::exec::Run;
 use crate::value::{Elem, List, Map, MapType, Value};
 
 pub(super) const ROWS: &[Row] = &[

@@ -1,8 +1,8 @@
 //! Helm's own functions.
 
 use super::{Context, Row, any, lossy, text};
-use crate::engine::Set;
-use crate::exec::{Failure, Run};
+use crate::render::engine::Set;
+use crate::render::exec::{Failure, Run};
 use crate::json;
 use crate::value::{Kind, Value};
 use crate::{toml, yaml};

@@ -1,7 +1,7 @@
 //! Go's functions that see how a value is held: `index`, and the slice of a collection.
 
 use super::{Context, Reflect};
-use crate::exec::{Held, Run};
+use crate::render::exec::{Held, Run};
 use crate::value::{Elem, Kind, MapType, UintType, Value};
 
 pub(super) const ROWS: &[(&str, &str, Reflect)] = &[("index", "rr*>r", index), ("slice", "rr*>r", slice)];

@@ -4,7 +4,7 @@ use super::cast::int;
 use super::compare::deep_equal;
 use super::strings::{string, strings};
 use super::{Context, Row, any, integer};
-use crate::exec::Run;
+use crate::render::exec::Run;
 use crate::value::{Elem, Kind, List, Value};
 
 pub(super) const ROWS: &[Row] = &[

@@ -1,7 +1,7 @@
 //! `merge` and its kin, as mergo does them: into the first map, which changes.
 
 use super::{Context, Row, map};
-use crate::exec::Run;
+use crate::render::exec::Run;
 use crate::value::{Map, MapType, Value};
 
 pub(super) const ROWS: &[Row] = &[

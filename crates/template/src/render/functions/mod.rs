@@ -20,8 +20,8 @@ mod types;
 mod versions;
 mod words;
 
-use crate::engine::{Engine, Set};
-use crate::exec::{Held, Run};
+use crate::render::engine::{Engine, Set};
+use crate::render::exec::{Held, Run};
 use crate::value::Value;
 use std::collections::HashMap;
 use std::rc::Rc;

@@ -2,7 +2,7 @@
 
 use super::cast::{float, int};
 use super::{Context, Row, integer, lossy};
-use crate::exec::Run;
+use crate::render::exec::Run;
 use crate::go::print::show;
 use crate::go::strconv::{Wrong, parse_int};
 use crate::value::{Elem, List, Value};

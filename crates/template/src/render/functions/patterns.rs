@@ -1,7 +1,7 @@
 //! Sprig's functions on regular expressions.
 
 use super::{Context, Row, integer, lossy};
-use crate::exec::Run;
+use crate::render::exec::Run;
 use crate::value::{Elem, List, Value};
 use regex::Regex;
 

@@ -1,7 +1,7 @@
 //! Sprig's functions on strings.
 
 use super::{Context, Row, any, integer, lossy, text};
-use crate::exec::Run;
+use crate::render::exec::Run;
 use crate::go::chars;
 use crate::go::print::{sprint, stringer};
 use crate::go::quote::quote;

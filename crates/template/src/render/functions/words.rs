@@ -1,7 +1,7 @@
 //! Sprig's functions on words: abbreviations, wrapping and letter case.
 
 use super::{Context, Row, integer, lossy, text};
-use crate::exec::Run;
+use crate::render::exec::Run;
 use crate::go::chars::{is_digit, is_letter, is_space, lower, title, upper};
 use crate::value::Value;
 
