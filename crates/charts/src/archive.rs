@@ -1,7 +1,7 @@
 //! Packaged charts: `NAME-VERSION.tgz`.
 
-use crate::chart::assemble;
-use crate::{Chart, Error, File};
+use crate::Error;
+use crate::file::File;
 use flate2::{Compression, GzBuilder, read::GzDecoder};
 use std::io::Read;
 
@@ -10,15 +10,11 @@ const MOST: u64 = 100 << 20;
 const MOST_OF_A_FILE: u64 = 5 << 20;
 const MOST_FILES: usize = 20_000;
 
-/// Reads a packaged chart; `depth` is how many charts it lies within.
+/// The files of a packaged chart.
 ///
 /// # Errors
 /// If it is no archive, leads out of itself, or holds too much.
-pub fn read_archive(bytes: &[u8], depth: usize) -> Result<Chart, Error> {
-    assemble(unpack(bytes)?, depth)
-}
-
-fn unpack(bytes: &[u8]) -> Result<Vec<File>, Error> {
+pub(crate) fn unpack(bytes: &[u8]) -> Result<Vec<File>, Error> {
     let mut archive = tar::Archive::new(GzDecoder::new(bytes).take(MOST + 1));
     let mut files = Vec::new();
     let mut total = 0;
@@ -69,14 +65,14 @@ pub(crate) fn without_mark(data: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// Packages a chart, all files below a folder of its name. The same chart gives the same bytes.
+/// Packs the files of a chart below a folder of its name. The same files give the same bytes.
 ///
 /// # Errors
 /// If a name is too long for an archive.
-pub fn pack(chart: &Chart) -> Result<Vec<u8>, Error> {
+pub(crate) fn pack(chart: &str, files: &[File]) -> Result<Vec<u8>, Error> {
     let mut archive =
         tar::Builder::new(GzBuilder::new().comment("Helm").write(Vec::new(), Compression::default()));
-    let mut files: Vec<&File> = chart.raw.iter().collect();
+    let mut files: Vec<&File> = files.iter().collect();
     // Chart.yaml comes first, so that readers need not look far.
     files.sort_by_key(|file| (file.name != "Chart.yaml", file.name.clone()));
     for file in files {
@@ -84,7 +80,7 @@ pub fn pack(chart: &Chart) -> Result<Vec<u8>, Error> {
         header.set_size(u64::try_from(file.data.len()).unwrap_or(0));
         header.set_mode(0o644);
         header.set_mtime(0);
-        archive.append_data(&mut header, format!("{}/{}", chart.name(), file.name), file.data.as_slice())?;
+        archive.append_data(&mut header, format!("{chart}/{}", file.name), file.data.as_slice())?;
     }
     Ok(archive.into_inner()?.finish()?)
 }

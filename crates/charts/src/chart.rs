@@ -1,21 +1,13 @@
 //! A chart: its metadata, values, templates, other files and the charts within it.
 
-use crate::archive::read_archive;
+use crate::archive;
+use crate::file::File;
 use crate::{Error, Metadata};
 use serde_json::{Map, Value as Json};
 use std::collections::BTreeMap;
 
 /// How deeply charts may lie within charts.
 const DEEPEST: usize = 20;
-
-/// A file of a chart, by its path from the chart's folder.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct File {
-    /// Such as `templates/deployment.yaml`.
-    pub name: String,
-    /// What stands in it.
-    pub data: Vec<u8>,
-}
 
 /// A chart.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +67,22 @@ impl Chart {
 /// If `Chart.yaml` is missing or wrong, or a file cannot be read.
 pub fn read_files(files: Vec<File>) -> Result<Chart, Error> {
     assemble(files, 0)
+}
+
+/// Reads a packaged chart; `depth` is how many charts it lies within.
+///
+/// # Errors
+/// If it is no archive, leads out of itself, or holds too much.
+pub fn read_archive(bytes: &[u8], depth: usize) -> Result<Chart, Error> {
+    assemble(archive::unpack(bytes)?, depth)
+}
+
+/// Packages a chart, all files below a folder of its name. The same chart gives the same bytes.
+///
+/// # Errors
+/// If a name is too long for an archive.
+pub fn pack(chart: &Chart) -> Result<Vec<u8>, Error> {
+    archive::pack(chart.name(), &chart.raw)
 }
 
 pub(crate) fn assemble(files: Vec<File>, depth: usize) -> Result<Chart, Error> {

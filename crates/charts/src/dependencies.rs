@@ -1,6 +1,7 @@
 //! Which of the charts within a chart are used, under which names, and which of their values it takes.
 
-use crate::values::{coalesce, merge_tables};
+use crate::coalesce::coalesce;
+use crate::values::merge_tables;
 use crate::{Chart, Dependency, Error};
 use serde_json::{Map, Value as Json};
 use windlass_template::semver::{Constraints, Version};

@@ -1,6 +1,7 @@
 //! Charts in folders.
 
-use crate::archive::{read_archive, without_mark};
+use crate::archive::without_mark;
+use crate::chart::read_archive;
 use crate::ignore::Rules;
 use crate::{Chart, Error, File, read_files};
 use std::path::Path;

@@ -2,8 +2,11 @@
 //! templates rendered, and what comes out is split into manifests and hooks.
 
 mod archive;
+mod capabilities;
 mod chart;
+mod coalesce;
 mod dependencies;
+mod file;
 mod files;
 mod folder;
 mod glob;
@@ -16,16 +19,18 @@ mod schema;
 mod set;
 mod values;
 
-pub use archive::{pack, read_archive};
-pub use chart::{Chart, File, read_files};
+pub use capabilities::Capabilities;
+pub use chart::{Chart, pack, read_archive, read_files};
+pub use coalesce::coalesce;
 pub use dependencies::process as process_dependencies;
+pub use file::File;
 pub use folder::{read_chart, read_folder};
 pub use manifests::{Hook, Manifest, Rendered, split};
 pub use metadata::{Dependency, Maintainer, Metadata};
-pub use render::{Capabilities, Release, Rendering, render};
+pub use render::{Release, Rendering, render};
 pub use schema::check as check_schema;
 pub use set::set;
-pub use values::{coalesce, merge_tables, read_values};
+pub use values::{merge_tables, read_values};
 pub use windlass_template::Limits;
 
 /// The API versions that Helm takes for granted where it asks no cluster, a line for each.

@@ -1,6 +1,7 @@
 //! The objects that templates see: `.Chart`, `.Capabilities` and what is in them.
 
-use crate::{Metadata, render::Capabilities};
+use crate::Metadata;
+use crate::capabilities::Capabilities;
 use std::any::Any;
 use std::rc::Rc;
 use windlass_template::value::{Elem, Kind, List, Map, MapType, Member, Object, Value};

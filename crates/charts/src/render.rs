@@ -1,5 +1,6 @@
 //! Renders a chart: every template of it and of the charts within it.
 
+use crate::capabilities::Capabilities;
 use crate::files::Files;
 use crate::{Chart, Error, coalesce, objects, process_dependencies};
 use serde_json::{Map, Value as Json};
@@ -9,15 +10,6 @@ use windlass_template::functions::Functions;
 use windlass_template::semver::{Constraints, Version};
 use windlass_template::value::{Map as Table, MapType, Value};
 use windlass_template::{Engine, Limits, MissingKey, Options, from_json, on_large_stack};
-
-/// What the cluster can do.
-#[derive(Clone, Debug)]
-pub struct Capabilities {
-    /// Such as `v1.36.0`.
-    pub kube_version: String,
-    /// Such as `apps/v1` and `apps/v1/Deployment`.
-    pub api_versions: Vec<String>,
-}
 
 /// What is installed.
 #[derive(Clone, Debug, Default)]
@@ -117,7 +109,7 @@ fn all(
         _ => return Err(Error::new("values are no table")),
     };
     let mut templates = BTreeMap::new();
-    collect(chart, &chart.name().to_owned(), values, &shared, true, &mut templates);
+    collect(chart, chart.name(), values, &shared, true, &mut templates);
     // Templates deeper in the tree come first, so that a chart may replace what those within it define.
     let mut order: Vec<&String> = templates.keys().collect();
     order.sort_by_key(|name| Reverse((name.matches('/').count(), (*name).clone())));

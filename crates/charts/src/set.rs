@@ -30,7 +30,7 @@ pub fn set(values: &mut Map<String, Json>, text: &str, strings: bool) -> Result<
             typed(&value, strings)
         };
         let mut root = Json::Object(std::mem::take(values));
-        let placed = place(&mut root, &steps(&path)?, value, 0);
+        let placed = place(&mut root, &steps(&path)?, value);
         if let Json::Object(root) = root {
             *values = root;
         }
@@ -77,7 +77,7 @@ fn steps(path: &str) -> Result<Vec<Step>, Error> {
     Ok(steps)
 }
 
-fn place(target: &mut Json, steps: &[Step], value: Json, depth: usize) -> Result<(), Error> {
+fn place(target: &mut Json, steps: &[Step], value: Json) -> Result<(), Error> {
     let Some((step, rest)) = steps.split_first() else {
         *target = value;
         return Ok(());
@@ -88,9 +88,7 @@ fn place(target: &mut Json, steps: &[Step], value: Json, depth: usize) -> Result
                 *target = Json::Object(Map::new());
             }
             match target.as_object_mut() {
-                Some(fields) => {
-                    place(fields.entry(name.clone()).or_insert(Json::Null), rest, value, depth + 1)
-                }
+                Some(fields) => place(fields.entry(name.clone()).or_insert(Json::Null), rest, value),
                 None => Ok(()),
             }
         }
@@ -102,7 +100,7 @@ fn place(target: &mut Json, steps: &[Step], value: Json, depth: usize) -> Result
             while items.len() <= *index {
                 items.push(Json::Null);
             }
-            place(&mut items[*index], rest, value, depth + 1)
+            place(&mut items[*index], rest, value)
         }
     }
 }

@@ -51,8 +51,7 @@ fn compare(a: &str, b: &str) -> Ordering {
             start = i64::from(before.clone().any(|c| *c != '0'));
         }
         let number = |text: &[char]| {
-            let run: Vec<i64> =
-                text[at..].iter().map_while(|c| c.to_digit(10)).map(i64::from).collect();
+            let run: Vec<i64> = text[at..].iter().map_while(|c| c.to_digit(10)).map(i64::from).collect();
             let value = run.iter().fold(start, |value, digit| value.wrapping_mul(10).wrapping_add(*digit));
             (value, run.len())
         };
@@ -378,8 +377,7 @@ fn time(text: &str) -> bool {
     let Some(rest) = parts.next().filter(|_| year && month) else { return false };
     let day: String = rest.chars().take_while(char::is_ascii_digit).collect();
     let after = &rest[day.len()..];
-    matches!(day.len(), 1 | 2)
-        && (after.is_empty() || time_of_day(after))
+    matches!(day.len(), 1 | 2) && (after.is_empty() || time_of_day(after))
 }
 
 /// `T10:00:00Z`, or with a space and without a zone.
@@ -389,7 +387,8 @@ fn time_of_day(text: &str) -> bool {
         ("T" | "t", rest) => {
             let end = rest.find(['Z', '+', '-']).unwrap_or(rest.len());
             let (clock, zone) = rest.split_at(end);
-            let numeric = zone.len() == 6 && zone.as_bytes()[3] == b':' && digits(&zone[1..3]) && digits(&zone[4..]);
+            let numeric =
+                zone.len() == 6 && zone.as_bytes()[3] == b':' && digits(&zone[1..3]) && digits(&zone[4..]);
             (clock, zone == "Z" || numeric)
         }
         (" ", rest) => (rest, true),
@@ -397,7 +396,10 @@ fn time_of_day(text: &str) -> bool {
     };
     let (clock, fraction) = clock.split_once('.').unwrap_or((clock, "0"));
     let parts: Vec<&str> = clock.split(':').collect();
-    zoned && parts.len() == 3 && parts.iter().all(|part| digits(part)) && fraction.bytes().all(|byte| byte.is_ascii_digit())
+    zoned
+        && parts.len() == 3
+        && parts.iter().all(|part| digits(part))
+        && fraction.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// `1:30` was a number once.

@@ -14,8 +14,8 @@ mod toml;
 pub mod value;
 pub mod yaml;
 
-pub use render::functions;
-pub use render::engine::{Engine, Error, Limits, Lookup, MissingKey, Options};
 pub use plain::{from_json, to_json};
+pub use render::engine::{Engine, Error, Limits, Lookup, MissingKey, Options};
+pub use render::functions;
 pub use stack::on_large_stack;
 pub use text::GoStr;

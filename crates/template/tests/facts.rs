@@ -12,13 +12,16 @@ fn recorded_templates_are_rendered_as_by_helm() {
     let mut wrong = Vec::new();
     for case in cases {
         let template = case["template"].as_str().expect("a text");
-        let engine = Engine::new(Functions::helm(), Options { missing_key: MissingKey::Zero, ..Options::default() });
+        let engine =
+            Engine::new(Functions::helm(), Options { missing_key: MissingKey::Zero, ..Options::default() });
         let values = match from_json(&facts["values"]) {
             Value::Map(map) => Value::Map(map.typed(MapType::Values)),
             other => other,
         };
         let name = "case/templates/t";
-        let ours = engine.parse(name, template).and_then(|()| engine.execute(name, Value::map([("Values", values)])));
+        let ours = engine
+            .parse(name, template)
+            .and_then(|()| engine.execute(name, Value::map([("Values", values)])));
         let equal = match (&ours, case["text"].as_str(), case["error"].as_str()) {
             (Ok(ours), Some(theirs), _) => String::from_utf8_lossy(ours).replace("<no value>", "") == theirs,
             // Helm shortens what it shows of some errors: the last part is the same.

@@ -44,8 +44,9 @@ fn flipped(defaults: &Map<String, Json>, set: usize, path: &str) -> Map<String, 
     for (key, value) in defaults {
         let path = format!("{path}.{key}");
         let hash = path.bytes().fold(5381_usize, |hash, byte| hash.wrapping_mul(33) ^ usize::from(byte));
-        let chosen = set > 0 && (hash / 7) % SETS < 2 + usize::from(set == 1) && (hash / 7 + set) % 3 != 0
-            || set == 1 && hash % 2 == 0;
+        let chosen =
+            set > 0 && (hash / 7) % SETS < 2 + usize::from(set == 1) && !(hash / 7 + set).is_multiple_of(3)
+                || set == 1 && hash % 2 == 0;
         let chosen = set > 0 && (chosen || (hash.wrapping_mul(set + 11) >> 8) % 4 == 0);
         let other = match value {
             Json::Bool(value) if chosen => Json::Bool(!value),
@@ -67,12 +68,14 @@ fn flipped(defaults: &Map<String, Json>, set: usize, path: &str) -> Map<String, 
 }
 
 fn download(modules: &[(&str, &str)]) -> HashMap<String, PathBuf> {
+    // A folder without a module of its own.
+    let outside = tempfile::tempdir().expect("a temporary folder");
     let mut folders = HashMap::new();
     for (module, version) in modules {
         let answer = Command::new("go")
             .args(["mod", "download", "-json", &format!("{module}@{version}")])
             .env("GOFLAGS", "-mod=mod")
-            .current_dir(std::env::temp_dir())
+            .current_dir(outside.path())
             .output()
             .expect("go starts");
         let answer: Json = serde_json::from_slice(&answer.stdout).unwrap_or_default();

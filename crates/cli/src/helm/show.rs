@@ -39,11 +39,15 @@ impl Options {
         }
         if one(Part::Readme) {
             let names = ["readme.md", "readme.txt", "readme"];
-            let found = chart.files.iter().find(|file| names.contains(&file.name.to_ascii_lowercase().as_str()));
-            parts.push(found.map(|file| String::from_utf8_lossy(&file.data).into_owned()).unwrap_or_default());
+            let found =
+                chart.files.iter().find(|file| names.contains(&file.name.to_ascii_lowercase().as_str()));
+            parts
+                .push(found.map(|file| String::from_utf8_lossy(&file.data).into_owned()).unwrap_or_default());
         }
         if one(Part::Crds) {
-            parts.extend(chart.crds().iter().map(|file| format!("---\n{}", String::from_utf8_lossy(&file.data))));
+            parts.extend(
+                chart.crds().iter().map(|file| format!("---\n{}", String::from_utf8_lossy(&file.data))),
+            );
         }
         parts.retain(|part| !part.trim().is_empty());
         let text = parts.iter().map(|part| part.trim_end()).collect::<Vec<_>>().join("\n\n---\n");

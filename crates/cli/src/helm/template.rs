@@ -59,7 +59,8 @@ impl Options {
         };
         let rendered = split(chart.name(), &render(&chart, &self.values.read()?, &how)?)?;
         let wanted = |source: &str| {
-            self.show_only.is_empty() || self.show_only.iter().any(|file| source.ends_with(&format!("/{file}")))
+            self.show_only.is_empty()
+                || self.show_only.iter().any(|file| source.ends_with(&format!("/{file}")))
         };
         let mut out = String::new();
         if self.include_crds {

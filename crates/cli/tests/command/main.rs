@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod envtest;
 mod generate;
+mod helm;
 mod http2_floods;
 mod idle_clients;
 mod image;

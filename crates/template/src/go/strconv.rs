@@ -16,13 +16,13 @@ pub(crate) fn parse_uint(text: &str, base: u32) -> Result<u64, Wrong> {
     let (mut digits, mut radix) = (text, base);
     if base == 0 {
         radix = 10;
-        if text.starts_with('0') {
+        if let Some(after_zero) = text.strip_prefix('0') {
             let prefix = text.get(..2).unwrap_or_default().to_ascii_lowercase();
             (digits, radix) = match prefix.as_str() {
                 "0b" if text.len() > 2 => (&text[2..], 2),
                 "0o" if text.len() > 2 => (&text[2..], 8),
                 "0x" if text.len() > 2 => (&text[2..], 16),
-                _ => (&text[1..], 8),
+                _ => (after_zero, 8),
             };
             if digits.is_empty() {
                 return Ok(0);

@@ -1,8 +1,8 @@
 //! The engine: a set of templates, the functions that they may call, and the bounds that they are held to.
 
+use crate::parse::{Tree, parse};
 use crate::render::exec::{Failure, Held, Run, execute};
 use crate::render::functions::Functions;
-use crate::parse::{Tree, parse};
 use crate::value::{Map, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;

@@ -95,7 +95,7 @@ impl Value {
             Self::Str(text) => !text.is_empty(),
             Self::Bytes(bytes) => !bytes.is_empty(),
             Self::List(list) => !list.is_empty(),
-            Self::Map(map) => map.len() > 0,
+            Self::Map(map) => !map.is_empty(),
             Self::Object(object) => object.len().is_none_or(|length| length > 0),
         }
     }

@@ -1,8 +1,8 @@
 //! Arguments of functions, checked against the types of their parameters.
 
 use super::{Held, Run, State};
-use crate::render::functions::Param;
 use crate::parse::{Kind, Node};
+use crate::render::functions::Param;
 use crate::value::{Elem, List, Map, MapType, Value};
 
 impl<'a> State<'a> {
@@ -63,7 +63,7 @@ impl<'a> State<'a> {
                 None => self.fail(format!("invalid value; expected {}", param.name())),
             };
         }
-        if param.takes(&held.value) && !(held.value.is_nil() && !matches!(param, Param::Any | Param::Reflect))
+        if param.takes(&held.value) && (!held.value.is_nil() || matches!(param, Param::Any | Param::Reflect))
         {
             return Ok(held);
         }

@@ -1,9 +1,12 @@
 //! Calls of functions and methods.
 
 use super::{Failure, Held, Run, State};
-use crate::render::functions::{Answer, Body, Context, Param, Signature};
 use crate::parse::{Kind, Node};
+use crate::render::functions::{Answer, Body, Context, Param, Signature};
 use crate::value::Value;
+
+/// What carries out a method, given its arguments.
+type Method<'m> = dyn FnMut(&Context<'_>, &[Value]) -> Result<Value, String> + 'm;
 
 impl<'a> State<'a> {
     pub(super) fn function(
@@ -72,7 +75,7 @@ impl<'a> State<'a> {
         signature: &str,
         arguments: &'a [Node],
         last: Option<Held>,
-        body: &mut dyn FnMut(&Context<'_>, &[Value]) -> Result<Value, String>,
+        body: &mut Method<'_>,
     ) -> Run<Held> {
         let signature = Signature::read(signature);
         let arguments = arguments.get(1..).unwrap_or_default();

@@ -1,9 +1,9 @@
 //! What stands behind a dot: entries of maps, fields of structs, methods.
 
 use super::{Held, Run, State};
-use crate::render::engine::MissingKey;
 use crate::go::quote::quote;
 use crate::parse::Node;
+use crate::render::engine::MissingKey;
 use crate::value::{Kind, Map, MapType, Member, Value};
 use std::rc::Rc;
 

@@ -6,9 +6,9 @@ mod eval;
 mod fields;
 mod range;
 
-use crate::render::engine::{Engine, Set};
 use crate::go::print::sprint;
 use crate::parse::{Kind, Node, Tree};
+use crate::render::engine::{Engine, Set};
 use crate::value::Value;
 use std::rc::Rc;
 

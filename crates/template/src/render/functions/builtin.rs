@@ -1,10 +1,10 @@
 //! Go's own functions: comparison, printing and escaping.
 
 use super::{Context, Row, compare, text};
-use crate::render::exec::Run;
 use crate::go::chars::is_print;
 use crate::go::format::sprintf;
 use crate::go::print::sprint_all;
+use crate::render::exec::Run;
 use crate::value::{Kind, Value};
 
 pub(super) const ROWS: &[Row] = &[

@@ -2,9 +2,9 @@
 
 use super::cast::int;
 use super::{Context, Row, any, lossy};
-use crate::render::exec::Run;
 use crate::go::strconv::parse_int;
 use crate::go::time::{Time, duration, format, parse, parse_duration};
+use crate::render::exec::Run;
 use crate::value::{IntType, Value};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp, Zoned};

@@ -1,9 +1,9 @@
 //! Helm's own functions.
 
 use super::{Context, Row, any, lossy, text};
+use crate::json;
 use crate::render::engine::Set;
 use crate::render::exec::{Failure, Run};
-use crate::json;
 use crate::value::{Kind, Value};
 use crate::{toml, yaml};
 

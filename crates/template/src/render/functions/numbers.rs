@@ -2,9 +2,9 @@
 
 use super::cast::{float, int};
 use super::{Context, Row, integer, lossy};
-use crate::render::exec::Run;
 use crate::go::print::show;
 use crate::go::strconv::{Wrong, parse_int};
+use crate::render::exec::Run;
 use crate::value::{Elem, List, Value};
 
 pub(super) const ROWS: &[Row] = &[

@@ -1,10 +1,10 @@
 //! Sprig's functions on strings.
 
 use super::{Context, Row, any, integer, lossy, text};
-use crate::render::exec::Run;
 use crate::go::chars;
 use crate::go::print::{sprint, stringer};
 use crate::go::quote::quote;
+use crate::render::exec::Run;
 use crate::text::GoStr;
 use crate::value::{Map, MapType, Value};
 

@@ -1,8 +1,8 @@
 //! Sprig's functions on words: abbreviations, wrapping and letter case.
 
 use super::{Context, Row, integer, lossy, text};
-use crate::render::exec::Run;
 use crate::go::chars::{is_digit, is_letter, is_space, lower, title, upper};
+use crate::render::exec::Run;
 use crate::value::Value;
 
 pub(super) const ROWS: &[Row] = &[
