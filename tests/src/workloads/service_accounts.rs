@@ -68,20 +68,21 @@ async fn has_a_token(target: Target) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The reference remembers for seconds what it believed: so a token is shown first when it no longer holds.
+/// Waits until a token is refused: the reference reads Secrets from a cache, and remembers for seconds what it believed.
+async fn is_refused(cluster: &TestCluster, token: &str, why: &str) -> anyhow::Result<()> {
+    let refused = |status: &TokenReviewStatus| status.error.as_deref() == Some(why);
+    cluster.until(&format!("the token is refused: {why}"), || review(cluster, token), refused).await?;
+    Ok(())
+}
+
 async fn holds_while_it_is_there(target: Target) -> anyhow::Result<()> {
     let cluster = whole_cluster(&target).await?;
     let secret = with_a_token(&cluster).await?;
     let token = String::from_utf8(secret.data.unwrap_or_default()["token"].0.clone())?;
     cluster.patch::<Secret>("robot", json!({"data": {"token": "eA=="}})).await?;
-    let status = review(&cluster, &token).await?;
-    let why = "[invalid bearer token, Token does not match server's copy]";
-    ensure!(status.error.as_deref() == Some(why), "{:?}", status.error);
+    is_refused(&cluster, &token, "[invalid bearer token, Token does not match server's copy]").await?;
     cluster.delete::<Secret>("robot").await?;
-    let status = review(&cluster, &token).await?;
-    let why = "[invalid bearer token, Token has been invalidated]";
-    ensure!(status.error.as_deref() == Some(why), "{:?}", status.error);
-    Ok(())
+    is_refused(&cluster, &token, "[invalid bearer token, Token has been invalidated]").await
 }
 
 async fn goes_with_its_account(target: Target) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! What an extension API server says that it serves, as aggregated discovery shows it: pure, and no more of it than discovery has.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// What is asked for: all of discovery at once, in the version that the server knows.
@@ -99,6 +99,12 @@ struct Listed {
     categories: Vec<String>,
 }
 
+/// What is written as a JSON object. A list would pass for one, its items for the fields in their order.
+fn object<T: serde::de::DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+    let fields: Map<String, Value> = serde_json::from_slice(text).map_err(|error| error.to_string())?;
+    serde_json::from_value(Value::Object(fields)).map_err(|error| error.to_string())
+}
+
 /// The entry of one group and version in all of discovery at once; one without resources if the server has none of it.
 ///
 /// # Errors
@@ -106,7 +112,7 @@ struct Listed {
 pub(crate) fn all_of(answered: &[u8], group: &str, version: &str) -> Result<Value, String> {
     // Who says nothing says that there is nothing.
     let answered = if answered.is_empty() { b"{}" } else { answered };
-    let all: Groups = serde_json::from_slice(answered).map_err(|error| error.to_string())?;
+    let all: Groups = object(answered)?;
     let of_group = all.items.into_iter().filter(|known| known.metadata.name == group);
     // The last of several counts.
     let mut versions = of_group.flat_map(|known| known.versions);
@@ -119,7 +125,7 @@ pub(crate) fn all_of(answered: &[u8], group: &str, version: &str) -> Result<Valu
 /// # Errors
 /// For what is no list of resources.
 pub(crate) fn legacy(answered: &[u8], version: &str) -> Result<Value, String> {
-    let list: ResourceList = serde_json::from_slice(answered).map_err(|error| error.to_string())?;
+    let list: ResourceList = object(answered)?;
     let mut resources: Vec<Resource> = Vec::new();
     let mut places: BTreeMap<String, usize> = BTreeMap::new();
     let (subresources, whole): (Vec<Listed>, Vec<Listed>) =

@@ -176,11 +176,17 @@ mod tests {
                 "Gadget": {"properties": {"metadata": {"$ref": "#/definitions/Meta"}}}},
         });
         merge(&mut into, document.to_string().as_bytes());
-        merge(&mut into, document.to_string().as_bytes());
+        // Another server that has the same finds it under its new name.
+        let other = json!({
+            "paths": {"/b": {"again": true}, "/c": {"schema": {"$ref": "#/definitions/Meta"}}},
+            "definitions": {"Meta": {"type": "object", "description": "theirs"}},
+        });
+        merge(&mut into, other.to_string().as_bytes());
         assert_eq!(
             into,
             json!({
-                "paths": {"/a": {"ours": true}, "/b": {"schema": {"$ref": "#/definitions/Meta_v2"}}},
+                "paths": {"/a": {"ours": true}, "/b": {"schema": {"$ref": "#/definitions/Meta_v2"}},
+                    "/c": {"schema": {"$ref": "#/definitions/Meta_v2"}}},
                 "definitions": {
                     "Meta": {"type": "object", "description": "ours"},
                     "Meta_v2": {"type": "object", "description": "theirs"},

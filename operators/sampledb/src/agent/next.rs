@@ -304,6 +304,8 @@ fn join(view: &View<'_>, leadership: &Leadership, data: &Data, primary: String) 
     }
     match &view.server {
         Server::Stopped => Step::Start { follow: None },
+        // A copy that was cut short needs what only its source had: without it, it would never say where it ends.
+        Server::Starting if view.cut_off => replace(view, leadership, Step::Clone(primary)),
         Server::Starting | Server::Silent => nothing("the server starts"),
         Server::Running(state) if state.receives => Step::Follow(None),
         Server::Running(_) if !view.settled => nothing("it applies what it received"),
@@ -543,6 +545,16 @@ mod tests {
         let mine = leadership(3, Some(("db-1", "b", Some("r1"))));
         let killed = View { crashes: CRASHES, ..view(&mine, &spec) };
         assert!(matches!(decide(&killed), Step::Release(_)));
+    }
+
+    #[test]
+    fn a_copy_that_was_cut_short_is_made_anew() {
+        let spec = spec();
+        let taken = leadership(3, Some(("db-0", "a", Some("r"))));
+        let starts =
+            View { data: Some(data(true)), server: Server::Starting, followed: 2, ..view(&taken, &spec) };
+        assert!(matches!(decide(&starts), Step::Nothing(_)));
+        assert_eq!(decide(&View { cut_off: true, ..starts }), Step::Clone("db-0".into()));
     }
 
     #[test]

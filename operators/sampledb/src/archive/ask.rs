@@ -16,6 +16,8 @@ use std::time::Duration;
 use tokio::net::TcpStream;
 use windlass::clock::Clock;
 
+/// How long the next piece of a backup may take to come.
+const PIECE: Duration = Duration::from_secs(30);
 /// How long a connection may take.
 const CONNECT: Duration = Duration::from_secs(10);
 /// How long an answer may take: a backup has been taken by then.
@@ -79,10 +81,17 @@ impl Archive {
             // To the end of what is sent, which an archive that broke off never reaches.
             io::copy(&mut reader, &mut io::sink()).map(drop)
         });
-        while let Some(frame) = body.frame().await {
-            let piece = frame.map_err(io::Error::other).map(|frame| frame.into_data().unwrap_or_default());
+        loop {
+            // An archive whose pod is replaced may leave without a word.
+            let frame = match self.clock.timeout(PIECE, body.frame()).await {
+                Ok(Some(frame)) => frame.map_err(io::Error::other),
+                Ok(None) => break,
+                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "the archive sends nothing any more")),
+            };
+            let failed = frame.is_err();
+            let piece = frame.map(|frame| frame.into_data().unwrap_or_default());
             // Whoever unpacks says why it stopped.
-            if sender.send(piece).await.is_err() {
+            if sender.send(piece).await.is_err() || failed {
                 break;
             }
         }
