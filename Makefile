@@ -5,7 +5,7 @@ CARGO ?= cargo
 BUILD_NEEDS = cc:gcc
 
 .DEFAULT_GOAL := help
-.PHONY: help peers test-templates test-charts torture-sampledb image-sampledb test-image-sampledb demo demo-transcript test test-scaffolds packages test-packages test-tutorial test-reference parity conformance lint fuzz bench reference facts docs clean
+.PHONY: help test-upgrades peers test-templates test-charts torture-sampledb image-sampledb test-image-sampledb demo demo-transcript test test-scaffolds packages test-packages test-tutorial test-reference parity conformance lint fuzz bench reference facts docs clean
 # Targets share one build folder and two cores: one at a time.
 .NOTPARALLEL:
 
@@ -90,6 +90,11 @@ torture-sampledb: ## Kill ROUNDS primaries of a SampleDB under load, and look fo
 	@scripts/need $(BUILD_NEEDS) pg_lsclusters:postgresql
 	$(CARGO) build --workspace --bin sampledb-agent --bin windlass-sampledb --example writer
 	WINDLASS_ROUNDS=$(ROUNDS) $(CARGO) test --workspace --test command -- --nocapture no_acknowledged_commit
+
+test-upgrades: ## Upgrade SampleDBs to minor and major versions, with servers that are downloaded from PyPI
+	@scripts/need $(BUILD_NEEDS)
+	$(CARGO) build --workspace --bin windlass --bin sampledb-agent --bin windlass-sampledb --example writer
+	$(CARGO) test --workspace --test command -- --ignored --nocapture sampledb::upgrade
 
 MUSL = $(shell uname -m)-unknown-linux-musl
 STATIC = target/$(MUSL)/release

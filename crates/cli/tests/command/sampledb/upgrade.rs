@@ -88,6 +88,7 @@ impl Place {
 }
 
 #[tokio::test]
+#[ignore = "takes minutes, and downloads servers of three versions: make test-upgrades"]
 async fn a_database_is_upgraded_to_a_minor_and_to_a_major_version() {
     let Some(place) = Place::with_versions(None).await else { return };
     let backup = json!({"storage": {"size": "1Gi"}});
@@ -133,6 +134,7 @@ async fn a_database_is_upgraded_to_a_minor_and_to_a_major_version() {
 }
 
 #[tokio::test]
+#[ignore = "takes minutes, and downloads servers of three versions: make test-upgrades"]
 async fn an_upgrade_that_fails_or_is_taken_back_leaves_the_data_as_it_was() {
     let Some(place) = Place::with_versions(None).await else { return };
     place.create_of_version("books", "16.14", json!({"instances": 2})).await;
@@ -182,6 +184,7 @@ fn locale(folder: &Path) -> Result<(), String> {
 }
 
 #[tokio::test]
+#[ignore = "takes minutes, and downloads servers of three versions: make test-upgrades"]
 async fn where_text_sorts_otherwise_an_upgrade_waits_for_consent() {
     let locales = tempfile::tempdir().unwrap();
     std::fs::set_permissions(locales.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
@@ -219,6 +222,7 @@ async fn where_text_sorts_otherwise_an_upgrade_waits_for_consent() {
 }
 
 #[tokio::test]
+#[ignore = "takes minutes, and downloads servers of three versions: make test-upgrades"]
 async fn an_upgrade_goes_on_when_its_pod_and_the_operator_are_killed() {
     let Some(mut place) = Place::with_versions(None).await else { return };
     place.create_of_version("killed", "16.14", json!({"instances": 1})).await;
