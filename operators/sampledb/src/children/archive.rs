@@ -1,6 +1,6 @@
 //! The objects that an archive consists of.
 
-use super::{USER, container_security, labels, read};
+use super::{agent_container, container_security, labels, read, volume_pod_security};
 use crate::api::v1alpha1::{SampleDB, SampleDBArchive, SampleDBArchiveSpec};
 use crate::archive::{ACCESS, CERTIFICATE, PORT, TOKEN, VOLUME};
 use crate::settings::SOCKETS;
@@ -125,21 +125,8 @@ pub(crate) fn deployment(archive: &SampleDBArchive, agent_image: &str) -> Deploy
             "spec": {
                 "automountServiceAccountToken": false,
                 "terminationGracePeriodSeconds": 10,
-                "securityContext": {
-                    "runAsNonRoot": true,
-                    "runAsUser": USER,
-                    "runAsGroup": USER,
-                    "fsGroup": USER,
-                    "fsGroupChangePolicy": "OnRootMismatch",
-                    "seccompProfile": { "type": "RuntimeDefault" },
-                },
-                "initContainers": [{
-                    "name": "agent",
-                    "image": agent_image,
-                    "command": ["sampledb-agent", "install", "/agent"],
-                    "securityContext": container_security(),
-                    "volumeMounts": [{ "name": "agent", "mountPath": "/agent" }],
-                }],
+                "securityContext": volume_pod_security(),
+                "initContainers": [agent_container(agent_image)],
                 "containers": [{
                     "name": NAME,
                     "image": archive.spec.image,

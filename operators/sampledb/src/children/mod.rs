@@ -336,22 +336,9 @@ fn plain_pod(database: &SampleDB, image: &str, agent_image: &str) -> Value {
     json!({
         "serviceAccountName": database.name_any(),
         "terminationGracePeriodSeconds": GRACE_SECONDS,
-        "securityContext": {
-            "runAsNonRoot": true,
-            "runAsUser": USER,
-            "runAsGroup": USER,
-            "fsGroup": USER,
-            "fsGroupChangePolicy": "OnRootMismatch",
-            "seccompProfile": { "type": "RuntimeDefault" },
-        },
+        "securityContext": volume_pod_security(),
         "affinity": affinity(database),
-        "initContainers": [{
-            "name": "agent",
-            "image": agent_image,
-            "command": ["sampledb-agent", "install", "/agent"],
-            "securityContext": container_security(),
-            "volumeMounts": [{ "name": "agent", "mountPath": "/agent" }],
-        }],
+        "initContainers": [agent_container(agent_image)],
         "containers": [{
             "name": CONTAINER,
             "image": image,
@@ -383,6 +370,29 @@ fn plain_pod(database: &SampleDB, image: &str, agent_image: &str) -> Value {
             // A runtime's own has 64 MiB, which parallel queries exceed.
             { "name": "shared-memory", "emptyDir": { "medium": "Memory", "sizeLimit": memory } },
         ],
+    })
+}
+
+/// Of the pods that mount a volume with data.
+fn volume_pod_security() -> Value {
+    json!({
+        "runAsNonRoot": true,
+        "runAsUser": USER,
+        "runAsGroup": USER,
+        "fsGroup": USER,
+        "fsGroupChangePolicy": "OnRootMismatch",
+        "seccompProfile": { "type": "RuntimeDefault" },
+    })
+}
+
+/// Brings the agent into a pod whose other containers are of the server's image.
+fn agent_container(image: &str) -> Value {
+    json!({
+        "name": "agent",
+        "image": image,
+        "command": ["sampledb-agent", "install", "/agent"],
+        "securityContext": container_security(),
+        "volumeMounts": [{ "name": "agent", "mountPath": "/agent" }],
     })
 }
 

@@ -1,6 +1,9 @@
 //! The Jobs that bring data from one major version to the next, and back.
 
-use super::{CONTAINER, DATA, USER, container_security, instance_variables, metadata, read};
+use super::{
+    CONTAINER, DATA, agent_container, container_security, instance_variables, metadata, read,
+    volume_pod_security,
+};
 use crate::api::v1alpha1::SampleDB;
 use crate::data_version::{ACCEPT_COLLATIONS, Upgrade};
 use crate::settings::{OLD_PROGRAMS, SOCKETS, VOLUME, upgrade_variables};
@@ -106,21 +109,8 @@ fn job(
                 "restartPolicy": "Never",
                 // It reports as the instance's agent does.
                 "serviceAccountName": database.name_any(),
-                "securityContext": {
-                    "runAsNonRoot": true,
-                    "runAsUser": USER,
-                    "runAsGroup": USER,
-                    "fsGroup": USER,
-                    "fsGroupChangePolicy": "OnRootMismatch",
-                    "seccompProfile": { "type": "RuntimeDefault" },
-                },
-                "initContainers": [{
-                    "name": "agent",
-                    "image": agent_image,
-                    "command": ["sampledb-agent", "install", "/agent"],
-                    "securityContext": container_security(),
-                    "volumeMounts": [{ "name": "agent", "mountPath": "/agent" }],
-                }],
+                "securityContext": volume_pod_security(),
+                "initContainers": [agent_container(agent_image)],
                 "containers": [{
                     "name": CONTAINER,
                     "image": image,
